@@ -1,0 +1,47 @@
+"""How commands put documents on stdout, and the option that frames them for a controller."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from gua.errors import GuaError, UsageError
+from gua.frames import check_nonce, wrap_document
+
+
+def add_frame_option(parser: argparse.ArgumentParser) -> None:
+    """`--frame NONCE`, on every command the controller calls (hidden: it is not for people)."""
+    parser.add_argument("--frame", metavar="NONCE", type=_nonce, help=argparse.SUPPRESS)
+
+
+def _nonce(text: str) -> str:
+    try:
+        return check_nonce(text)
+    except UsageError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def emit_document(document: Mapping[str, Any], frame: Optional[str]) -> None:
+    """Write one JSON document to stdout, ASCII only; framed when a nonce is given, indented for people when not."""
+    if frame is None:
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        sys.stdout.write(wrap_document(json.dumps(document, separators=(",", ":")), frame))
+
+
+def emit_error(error: GuaError, frame: Optional[str]) -> None:
+    """Answer a controller with a framed `gua.error/1` document, so it need not read prose; people get stderr.
+
+    {"schema": "gua.error/1", "code": "database_missing", "message": one line, "exit_status": 2}
+    """
+    if frame is not None:
+        document = {
+            "schema": "gua.error/1",
+            "code": error.code,
+            "message": str(error),
+            "exit_status": int(error.exit_status),
+        }
+        emit_document(document, frame)

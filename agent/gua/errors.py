@@ -1,0 +1,88 @@
+"""Everything `gua` raises on purpose, and the exit status each one ends the program with.
+
+    GuaError                    1  something failed; the message names what, where, and what to do
+    ├── UsageError              2  the command line
+    ├── ConfigError             2  a settings file or environment variable: names file and key
+    ├── DatabaseMissing         2  no database there yet
+    ├── NoGpu                   2  no NVIDIA device on the PCI bus, so there is no history to read
+    ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
+    ├── NvmlUnavailable         1  the NVML library or the driver cannot be used
+    ├── NotEnrolled             2  a push was asked for and this host has no board
+    └── FrameError              1  a remote answer is missing, torn or not framed
+
+A message is one line. It is shown to people, so it holds no traceback and no secret.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitStatus(enum.IntEnum):
+    """Exit statuses of `gua` and `gua-fleet` (documented in README; the values are a contract)."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_RUNNING = 3  # `gua status`: as LSB init scripts answer for a stopped service
+    NOBODY_ANSWERED = 3  # `gua-fleet`: no host of the inventory answered
+
+
+class GuaError(Exception):
+    """Base of all errors that end as one line on stderr."""
+
+    exit_status: ExitStatus = ExitStatus.FAILED
+    code: str = "failed"  # the word for this error in `gua.error/1` documents: a contract, never reworded
+
+
+class UsageError(GuaError):
+    """The command line cannot be understood or contradicts itself."""
+
+    exit_status = ExitStatus.USAGE
+    code = "usage"
+
+
+class ConfigError(GuaError):
+    """A settings file or a `GUA_*` variable is wrong; the message names file, key and cure."""
+
+    exit_status = ExitStatus.USAGE
+    code = "config"
+
+
+class DatabaseMissing(GuaError):
+    """There is no database at the chosen path."""
+
+    exit_status = ExitStatus.USAGE
+    code = "database_missing"
+
+
+class NoGpu(GuaError):
+    """This host has no NVIDIA device on its PCI bus: a quiet, valid state, but there is nothing to report."""
+
+    exit_status = ExitStatus.USAGE
+    code = "no_gpu"
+
+
+class DatabaseUnusable(GuaError):
+    """The database is there but cannot be used: not a database, newer schema, no permission, locked."""
+
+    code = "database_unusable"
+
+
+class NvmlUnavailable(GuaError):
+    """NVML cannot be loaded or initialised on this host."""
+
+    code = "nvml_unavailable"
+
+
+class NotEnrolled(GuaError):
+    """A push was asked for, and this host was never enrolled with a board."""
+
+    exit_status = ExitStatus.USAGE
+    code = "not_enrolled"
+
+
+class FrameError(GuaError):
+    """The other side's answer has no complete frame: nothing in it may be believed."""
+
+    code = "frame"

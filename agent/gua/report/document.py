@@ -1,0 +1,154 @@
+"""Shape of `gua report --format json`: what the agent builds, people read, and the controller adds up.
+
+All amounts are sums in card-seconds (or joules), so documents of several hosts add. Times are ISO 8601 UTC
+with `Z`. A `States` map always has its four keys. The JSON Schema in `gua/schemas/` says the same; a test compares.
+"""
+
+from __future__ import annotations
+
+from typing import Optional, TypedDict
+
+SCHEMA = "gua.report/1"
+
+# Keys are the values of gua.model.State; amounts are card-seconds (or joules where the field says so).
+States = TypedDict("States", {"active": float, "idle-held": float, "truly-idle": float, "unknown": float})
+
+
+class HostInfo(TypedDict):
+    hostname: str
+    store_id: str
+    boot_id: str
+    machine_id: str
+    agent_version: str
+    driver_version: Optional[str]
+    scheduler: Optional[str]
+
+
+class Window(TypedDict):
+    since: str
+    until: str
+    history_begins: Optional[str]
+
+
+class RuleInfo(TypedDict):
+    active_util_pct: int
+    held_mb: int
+    unattributed_mb: int
+    unattributed_v1_mb: int
+    long_idle_s: int
+
+
+class TickCounts(TypedDict):
+    ok: int
+    partial: int
+    error: int
+    unresponsive: int
+
+
+class Coverage(TypedDict):
+    expected_card_s: float
+    observed_card_s: float
+    unobserved_card_s: float
+    unknown_by_reason: dict[str, float]
+    ticks: TickCounts
+
+
+class MigInfo(TypedDict):
+    parent_uuid: str
+    profile: str
+
+
+class HolderNow(TypedDict):
+    user: str
+    process: str
+    pid: int
+    memory_mb: Optional[int]
+    type: str
+
+
+class Now(TypedDict):
+    """The newest tick's view of one card. `since`: when this state began, by unbroken ticks."""
+
+    at: str
+    state: str
+    reason: Optional[str]
+    util_pct: Optional[int]
+    memory_used_mb: Optional[int]
+    since: str
+    holders: list[HolderNow]
+
+
+class Card(TypedDict):
+    uuid: str
+    index: Optional[int]
+    name: str
+    memory_total_mb: Optional[int]
+    mig: Optional[MigInfo]
+    retired_at: Optional[str]
+    card_s: States
+    samples: int
+    energy_j: Optional[States]
+    expected_card_s: float
+    unobserved_card_s: float
+    now: Optional[Now]
+
+
+class User(TypedDict):
+    user: str
+    uid: Optional[int]
+    user_source: str
+    card_s: float
+    share_s: float
+    shared_card_s: float
+    states: States
+    idle_held_card_s: float
+    idle_held_long_card_s: float
+    energy_j: Optional[float]
+    samples: int
+
+
+class HourOfWeek(TypedDict):
+    weekday: int
+    hour: int
+    card_s: States
+
+
+class Hold(TypedDict):
+    user: str
+    process: str
+    pid: int
+    card: str
+    since: str
+    until: Optional[str]
+    memory_mb: Optional[int]
+    states: States
+    idle_held_long_card_s: float
+
+
+class Finding(TypedDict):
+    id: str
+    severity: str
+    card: Optional[str]
+    text: str
+
+
+class Report(TypedDict):
+    schema: str
+    generated_at: str
+    host: HostInfo
+    window: Window
+    rules: list[RuleInfo]
+    intervals_s: list[float]
+    coverage: Coverage
+    card_s: States
+    samples: int
+    cards: list[Card]
+    users: list[User]
+    tz: str
+    hours_of_week: list[HourOfWeek]
+    holds: list[Hold]
+    findings: list[Finding]
+
+
+def empty_states() -> States:
+    return {"active": 0.0, "idle-held": 0.0, "truly-idle": 0.0, "unknown": 0.0}

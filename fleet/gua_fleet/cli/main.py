@@ -1,0 +1,23 @@
+"""Entry of `gua-fleet`: registers commands; errors become one line. No logic lives here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gua.cli.main import run_command
+
+# name -> (module, one line of help). Order is the order of `gua-fleet --help`.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "hosts": ("gua_fleet.cli.hosts", "what was understood of the inventory, and which hosts are skipped"),
+    "doctor": ("gua_fleet.cli.doctor", "run `gua doctor` on every host"),
+    "sync-once": ("gua_fleet.cli.sync_once", "sample every host now and show the fleet as it is"),
+    "report": ("gua_fleet.cli.report", "the cluster tables, merged from every host's own history"),
+    "demo": ("gua_fleet.cli.demo", "a small made-up fleet on this machine, without a GPU"),
+    "version": ("gua.cli.version", "print the version"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The `gua-fleet` command. Returns its exit status."""
+    return run_command("gua-fleet", COMMANDS, sys.argv[1:] if argv is None else argv)

@@ -1,0 +1,95 @@
+"""The values that travel between the controller's rooms: hosts in, one outcome per host out."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Document = dict[str, Any]
+"""A host's own JSON document, already checked for its `schema` name and major number."""
+
+
+class Outcome(str, enum.Enum):
+    """What became of one host in one sweep. Every host of the inventory has exactly one, always."""
+
+    OK = "ok"
+    UNREACHABLE = "unreachable"
+    AUTH_FAILED = "auth-failed"
+    HOST_KEY_UNKNOWN = "host-key-unknown"
+    HOST_KEY_CHANGED = "host-key-changed"
+    TIMEOUT = "timeout"  # shown as timeout:STAGE; the stage is in HostResult.stage
+    AGENT_MISSING = "agent-missing"
+    AGENT_ERROR = "agent-error"
+    BAD_OUTPUT = "bad-output"
+    NEEDS_PRIVILEGE = "needs-privilege"
+    NO_GPU = "no-gpu"
+    NO_HISTORY = "no-history"
+    MAINTENANCE = "maintenance"
+    SKIPPED = "skipped"
+
+
+# These say nothing went wrong: the host has nothing to tell, or was left out on purpose.
+NOT_FAILURES = frozenset({Outcome.OK, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.MAINTENANCE, Outcome.SKIPPED})
+
+Stage = Literal["connect", "auth", "open", "exec", "output"]
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host of the inventory, connection variables resolved.
+
+    name: the inventory's name, the key in every table. address: where to connect (ansible_host or the name).
+    gua_command: the agent's command as an argument list; empty means the default search.
+    jump: `user@host:port` of a ProxyJump, or None. proxy_command: an explicit ProxyCommand, or None.
+    ssh_options: -o settings from the inventory's ssh arguments, keys in lower case.
+    cards: `gua_cards`, how many cards the administrator says it has; None when not told.
+    skip_reason: why no connection will be tried (`Outcome.SKIPPED` or MAINTENANCE), else None.
+    """
+
+    name: str
+    address: str
+    port: int = 22
+    user: str | None = None
+    connection: Literal["ssh", "local"] = "ssh"
+    identity_file: str | None = None
+    jump: str | None = None
+    proxy_command: str | None = None
+    ssh_options: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    gua_command: tuple[str, ...] = ()
+    become: bool = False
+    scheduler: str | None = None
+    maintenance: str | None = None
+    cards: int | None = None
+    skip_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """What one host answered. document is set exactly when outcome is OK.
+
+    detail: one line naming cause and cure, fit for a table; None when outcome is OK and nothing is to be said.
+    stage: how far it got, for TIMEOUT.
+    """
+
+    host: Host
+    outcome: Outcome
+    detail: str | None = None
+    document: Document | None = None
+    stage: Stage | None = None
+    elapsed_s: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome not in NOT_FAILURES
+
+    @property
+    def outcome_text(self) -> str:
+        """The word for tables and documents: `timeout:STAGE` for time-outs, else the outcome."""
+        return (
+            f"{self.outcome.value}:{self.stage}"
+            if self.outcome is Outcome.TIMEOUT and self.stage
+            else self.outcome.value
+        )
