@@ -29,7 +29,7 @@ def parse_duration_ms(text: str) -> int:
         raise UsageError(f"not a duration: {text!r} (write 200ms, 30s, 1m, 1h, 7d)")
     total = sum(float(number) * _UNIT_MS[unit] for number, unit in parts)
     if total < 1:
-        raise UsageError(f"a duration must be longer than zero: {text!r}")
+        raise UsageError(f"a duration must be longer than zero: {text!r} (write 200ms, 30s, 1m, 1h, 7d)")
     return round(total)
 
 
@@ -48,9 +48,8 @@ def format_duration(ms: int) -> str:
 
 def to_iso(ms: int) -> str:
     """ISO 8601 in UTC with `Z`; milliseconds only where there are any."""
-    whole, rest = divmod(ms, 1000)
-    text = (datetime(1970, 1, 1) + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{rest:03d}Z" if rest else f"{text}Z"
+    moment = datetime(1970, 1, 1) + timedelta(milliseconds=ms)
+    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds") + "Z"
 
 
 def parse_time_ms(text: str, zone: tzinfo = timezone.utc) -> int:

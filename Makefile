@@ -1,0 +1,62 @@
+# Everything a person or CI does here is one of these. PYTHON chooses the interpreter, VENV where its venv lies.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint fix smoke clean
+
+help:
+	@echo "make demo    a made-up fleet of three hosts on this machine, and its cluster report (no GPU, no root)"
+	@echo "make test    all tests; what this machine cannot run is skipped with the reason"
+	@echo "make lint    ruff, mypy --strict, ansible-lint, yamllint"
+	@echo "make fix     let ruff mend and format what it can"
+	@echo "make smoke   build the wheel and try it in empty venvs"
+	@echo "Another interpreter: make test PYTHON=python3.12 VENV=.venv-3.12"
+
+demo: $(VENV)/.with-fleet
+	@$(BIN)/gua-fleet demo
+
+test: $(VENV)/.with-dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.with-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cd ansible && PATH="$(abspath $(BIN)):$$PATH" ansible-lint --offline --strict --profile production
+	$(BIN)/yamllint --strict ansible
+
+fix: $(VENV)/.with-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+smoke: $(VENV)/.with-dev
+	tests/smoke_wheel.sh $(BIN)/python
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The venv is made anew when it is missing or half made; the stamps say which extras it holds.
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' || \
+	  { echo "$(PYTHON) is too old: Python 3.9 or later is needed, 3.10 for gua-fleet (make PYTHON=python3.12)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make a venv: install it first (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.with-fleet: $(VENV)/.made pyproject.toml
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "gua-fleet needs Python 3.10 or later (make demo PYTHON=python3.12 VENV=.venv-3.12)" >&2; exit 1; }
+	@echo "installing gua-fleet and what it needs into $(VENV)"
+	@$(PIP) install --editable '.[fleet]'
+	@touch $@
+
+$(VENV)/.with-dev: $(VENV)/.made pyproject.toml
+	@echo "installing what the tests need into $(VENV)"
+	@$(PIP) install --editable '.[fleet,dev]' $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+	@touch $@ $(VENV)/.with-fleet
