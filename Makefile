@@ -47,6 +47,7 @@ $(VENV)/.made:
 	@echo "making $(VENV) with $$($(PYTHON) --version)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install 'pip>=21.3' # older pip cannot install a pyproject.toml in editable mode
 	@touch $@
 
 $(VENV)/.with-fleet: $(VENV)/.made pyproject.toml
