@@ -12,7 +12,8 @@ from typing import Optional
 
 from wcwidth import wcswidth
 
-from gua.units import MS_PER_HOUR, parse_time_ms
+from gua.report.notes import NO_BREAK
+from gua.units import parse_time_ms
 
 UNKNOWN = "-"
 SECONDS_PER_HOUR = 3600
@@ -98,7 +99,8 @@ def bar(amounts: Mapping[str, float], width: int, look: Look) -> str:
 
 def bar_legend(look: Look) -> str:
     marks = _BAR_UNICODE if look.unicode else _BAR_ASCII
-    return "  ".join(f"{mark} {kind}" for kind, mark in marks.items() if mark != " ") + "  blank: not seen"
+    named = [f"{mark}{NO_BREAK}{kind}" for kind, mark in marks.items() if mark != " "]
+    return "  ".join([*named, f"blank:{NO_BREAK}not{NO_BREAK}seen"])
 
 
 def _apportion(amounts: Sequence[float], places: int) -> list[int]:
@@ -120,9 +122,5 @@ def clock_time(iso: str, zone: Optional[tzinfo]) -> str:
 
 
 def equivalent_cards(seconds: float, known_seconds: float, cards: int) -> str:
-    """How many of `cards` cards a state amounts to: its share of the known time, times them; `-` if nothing is known."""
+    """How many of `cards` a state amounts to: its share of the known time, times them. `-`: nothing is known."""
     return UNKNOWN if known_seconds <= 0 else f"{cards * seconds / known_seconds:.1f}"
-
-
-def window_hours(since: str, until: str) -> float:
-    return (parse_time_ms(until) - parse_time_ms(since)) / MS_PER_HOUR

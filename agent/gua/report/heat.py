@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from gua.report.cells import Look
+from gua.report.notes import NO_BREAK
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -34,7 +35,8 @@ def heat_lines(hours: Sequence[Mapping[str, Any]], wanted: Sequence[str], look: 
 def heat_legend(look: Look) -> str:
     """What the shades mean, from `heat_lines`' lightest to its darkest."""
     steps = ("under 20 %", "under 40 %", "under 60 %", "under 80 %", "more")
-    return "  ".join(f"{shade} {step}" for shade, step in zip(_shades(look), steps)) + "  blank: nothing known"
+    named = [f"{shade} {step}" for shade, step in zip(_shades(look), steps)]
+    return "  ".join(text.replace(" ", NO_BREAK) for text in [*named, "blank: nothing known"])
 
 
 def _shades(look: Look) -> str:

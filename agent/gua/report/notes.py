@@ -6,10 +6,16 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
 
 def wrapped(text: str, columns: int, hanging: str = "") -> list[str]:
-    """`text` in lines of at most `columns` characters, those after the first indented by `hanging`."""
-    return textwrap.wrap(text, columns, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+    """`text` in lines of at most `columns` characters, those after the first indented by `hanging`.
+
+    A line never breaks at a no-break space, which comes out as an ordinary one.
+    """
+    lines = textwrap.wrap(text, columns, subsequent_indent=hanging, break_on_hyphens=False)
+    return [line.replace(NO_BREAK, " ") for line in lines]
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:

@@ -32,11 +32,11 @@ from gua.report.notes import rule_lines, wrapped
 from gua.report.zones import find_zone
 from gua.shares import format_share, share
 from gua.text import shown
+from gua.units import parse_time_ms
 
 # Below this the tables of figures would have to lose columns.
 MIN_WIDTH = 72
 _TOP_USERS = 15
-_BAR_WIDTH = 16
 
 
 def render_report(report: Report, *, width: int = 80, unicode: bool = True, colour: bool = False) -> str:
@@ -46,15 +46,8 @@ def render_report(report: Report, *, width: int = 80, unicode: bool = True, colo
     """
     look = Look(unicode=unicode, colour=colour)
     columns = max(width, MIN_WIDTH)
-    sections = [
-        _title(report, columns, look),
-        _headline(report, columns, look),
-        _capacity(report, columns, look),
-        _cards(report, columns, look),
-        _users(report, columns, look),
-        _heat_map(report, columns, look),
-        _findings(report, columns, look),
-    ]
+    parts = [_title, *(_SECTIONS if _has_history(report) else [_nothing]), _findings]
+    sections = [part(report, columns, look) for part in parts]
     text = "\n\n".join("\n".join(section) for section in sections if section) + "\n"
     return text if unicode else text.encode("ascii", "replace").decode("ascii")
 
@@ -63,6 +56,21 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: Sequence
     """Lines of a table of ready cells. align: `left` or `right` for each column."""
     text = tabulate(list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align)
     return [line.rstrip() for line in text.splitlines()]
+
+
+def _has_history(report: Report) -> bool:
+    return bool(report["cards"]) and report["coverage"]["expected_card_s"] > 0
+
+
+def _nothing(report: Report, columns: int, look: Look) -> list[str]:
+    """Instead of the sections: a table of zeros would read as if the cards had been idle."""
+    if not report["cards"]:
+        return wrapped(
+            "No history yet: the database is there and no card was recorded in it. "
+            "Is `gua daemon` running? Its first sample comes within one interval.",
+            columns,
+        )
+    return wrapped("Nothing was expected in this window: the history of these cards begins later.", columns)
 
 
 def _zone(report: Report) -> Optional[tzinfo]:
@@ -74,8 +82,9 @@ def _title(report: Report, columns: int, look: Look) -> list[str]:
     since, until = clock_time(window["since"], zone), clock_time(window["until"], zone)
     name = report["tz"] if zone is not None else "UTC"
     lines = [look.bold(f"GPU use on {shown(report['host']['hostname'])}"), f"{since} to {until} ({name})"]
-    if window["history_begins"] is not None:
-        begins = clock_time(window["history_begins"], zone)
+    begins_at = window["history_begins"]
+    if begins_at is not None and parse_time_ms(begins_at) > parse_time_ms(window["since"]):
+        begins = clock_time(begins_at, zone)
         lines += wrapped(f"History begins {begins}; nothing is expected before that.", columns)
     stale = stale_text(report)
     if stale is not None:
@@ -87,10 +96,7 @@ def _headline(report: Report, columns: int, look: Look) -> list[str]:
     states, coverage = report["card_s"], report["coverage"]
     expected = coverage["expected_card_s"]
     known = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
-    rows = [
-        [state.value, format_share(share(states, state, expected)), hours(states[state.value])]
-        for state in known
-    ]
+    rows = [[state.value, format_share(share(states, state, expected)), hours(states[state.value])] for state in known]
     rows.append(["unknown", f"{percent(states['unknown'], expected)} of expected", hours(states["unknown"])])
     unseen = coverage["unobserved_card_s"]
     rows.append(["not seen", f"{percent(unseen, expected)} of expected", hours(unseen)])
@@ -132,26 +138,27 @@ def _capacity(report: Report, columns: int, look: Look) -> list[str]:
 
 def _cards(report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold("3. Cards")]
-    if not report["cards"]:
-        return [*lines, "No card was ever seen here."]
-    name_width = columns - 62
+    bar_width = max(6, min(24, columns - 68))
+    name_width = columns - 54 - bar_width
     headers = ["#", "card", "uuid", "split", "act", "held", "idle", "hours"]
     align = ["right", "left", "left", "left", "right", "right", "right", "right"]
-    rows = [_card_row(card, name_width, look) for card in report["cards"]]
+    rows = [_card_row(card, name_width, bar_width, look) for card in report["cards"]]
     basis = "Percent of the card's known time; hours: observed. " + bar_legend(look)
+    if any(card["retired_at"] is not None for card in report["cards"]):
+        basis += "  x: retired"
     return [*lines, *table(headers, rows, align), *wrapped(basis, columns)]
 
 
-def _card_row(card: Card, name_width: int, look: Look) -> list[str]:
+def _card_row(card: Card, name_width: int, bar_width: int, look: Look) -> list[str]:
     states = card["card_s"]
     known = states["active"] + states["idle-held"] + states["truly-idle"]
-    name = model(shown(card["name"])) + (f" {shown(card['mig']['profile'])}" if card["mig"] else "")
+    name = (f"{shown(card['mig']['profile'])} of " if card["mig"] else "") + model(shown(card["name"]))
     split = {**states, "unobserved": card["unobserved_card_s"]}
     return [
         count(card["index"]) if card["retired_at"] is None else "x",
         fit(name, name_width),
         short_uuid(shown(card["uuid"])),
-        bar(split, _BAR_WIDTH, look),  # type: ignore[arg-type]
+        bar(split, bar_width, look),  # type: ignore[arg-type]
         *(percent(amount, known).replace(" ", "") for amount in _known_amounts(card)),
         hours(known + states["unknown"]),
     ]
@@ -167,8 +174,8 @@ def _users(report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold("4. Who held the cards")]
     if not users:
         return [*lines, "Nobody held a card in this window, as far as it was seen."]
-    headers = ["user", "GPU-hours", "share", "idle-held", "of it long", "samples"]
-    rows = [_user_row(user, columns - 60) for user in users[:_TOP_USERS]]
+    headers = ["user", "GPU-h", "share", "idle-held", "long", "samples"]
+    rows = [_user_row(user, columns - 50) for user in users[:_TOP_USERS]]
     lines += table(headers, rows, ["left"] + ["right"] * 5)
     if len(users) > _TOP_USERS:
         lines.append(f"and {len(users) - _TOP_USERS} more; the JSON document has all of them.")
@@ -177,7 +184,7 @@ def _users(report: Report, columns: int, look: Look) -> list[str]:
 
 def _user_row(user: User, name_width: int) -> list[str]:
     return [
-        fit(shown(user["user"]), max(16, name_width)),
+        fit(shown(user["user"]), name_width),
         hours(user["card_s"]),
         hours(user["share_s"]),
         hours(user["idle_held_card_s"]),
@@ -189,8 +196,8 @@ def _user_row(user: User, name_width: int) -> list[str]:
 def _users_basis(report: Report) -> str:
     minutes = sorted({rule["long_idle_s"] // 60 for rule in report["rules"]}) or [30]
     return (
-        "Hours. GPU-hours count the whole card for each of its users, so they can add up to more than card time; "
-        "share divides it among them. Long: idle-held without a break for "
+        "Hours. GPU-h counts the whole card for each of its users, so it can add up to more than card time; "
+        "share divides it among them. Long: of it idle-held without a break for "
         f"{' or '.join(str(number) for number in minutes)} minutes or more."
     )
 
@@ -212,3 +219,6 @@ def _findings(report: Report, columns: int, look: Look) -> list[str]:
         text = f"{shown(finding['severity'])}:{card} {shown(finding['text'], 400)}"
         lines += wrapped(text, columns, hanging="  ")
     return lines
+
+
+_SECTIONS = (_headline, _capacity, _cards, _users, _heat_map)
