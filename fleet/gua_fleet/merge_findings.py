@@ -18,7 +18,7 @@ def fleet_findings(
 ) -> list[dict[str, Any]]:
     """Findings about the fleet, `host` null. Shape: {"id", "severity", "host", "card", "text"}."""
     answered = [result for result in counted if result.document is not None]
-    found = [
+    return [
         *(_finding("same_agent", "warn", f"{twin}: {is_twin_text(name)}") for twin, name in sorted(twins.items())),
         *_shared_cards(answered),
         *_mixed_rules(answered),
@@ -27,23 +27,32 @@ def fleet_findings(
         *_short_histories(answered, window),
         *_several_groups(counted),
     ]
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding["severity"]))
 
 
 def host_findings(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
-    """Every host's own findings with its name, worst first, then in the order of the hosts."""
-    found = [
-        finding | {"host": result.host.name}
+    """Every host's own findings with its name, in the order of the hosts."""
+    return [
+        {
+            "id": finding["id"],
+            "severity": finding["severity"],
+            "host": result.host.name,
+            "card": finding["card"],
+            "text": finding["text"],
+        }
         for result in answered
         if result.document is not None
         for finding in result.document["findings"]
     ]
-    return sorted(found, key=lambda finding: _rank(finding["severity"]))
 
 
 def is_twin_text(name: str) -> str:
     """Why a host of the inventory has no amounts of its own though it answered."""
     return f"same agent as {name} (store_id and boot_id agree): counted there, once"
+
+
+def by_severity(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The findings worst first, otherwise in the order given."""
+    return sorted(findings, key=lambda finding: _rank(finding["severity"]))
 
 
 def _rank(severity: str) -> int:

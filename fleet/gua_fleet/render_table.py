@@ -1,12 +1,11 @@
-"""The fleet report for people: the tables of `rows`, laid out. The only module here that knows tabulate."""
+"""The fleet report for people: the tables of `rows`, laid out."""
 
 from __future__ import annotations
-
-from tabulate import tabulate
 
 from gua.report.cells import Look, clock_time
 from gua.report.heat import heat_legend, heat_lines
 from gua.report.notes import rule_lines, wrapped
+from gua.report.render_rows import table_lines
 from gua.report.zones import find_zone
 from gua.text import shown
 from gua_fleet import rows
@@ -17,7 +16,6 @@ DEFAULT_WIDTH = 100
 _MIN_WIDTH = 80
 # Text of findings and reasons may be long; a host cannot fill the screen with them.
 _TEXT_LIMIT = 400
-_ALIGN = {"l": "left", "r": "right"}
 
 
 def render_fleet(document: Document, *, width: int = DEFAULT_WIDTH, unicode: bool = True, colour: bool = False) -> str:
@@ -71,14 +69,7 @@ def _table(table: Table, look: Look) -> list[str]:
     """Title, table and what was left out; nothing at all for a table without rows."""
     if not table.rows:
         return []
-    text = tabulate(
-        table.rows,
-        headers=table.headers,
-        tablefmt="simple",
-        disable_numparse=True,
-        colalign=[_ALIGN[letter] for letter in table.align],
-    )
-    lines = [look.bold(table.title), *(line.rstrip() for line in text.splitlines())]
+    lines = [look.bold(table.title), *table_lines(table.headers, table.rows, table.align)]
     return [*lines, f"and {table.more} more; the JSON document has all of them."] if table.more else lines
 
 

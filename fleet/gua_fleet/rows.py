@@ -164,7 +164,7 @@ def coverage_text(document: Document) -> str:
     return text + (f" Unknown, in hours: {', '.join(reasons)}." if reasons else "")
 
 
-_STATE_HEADERS = ("active", "idle-held (bounds)", "truly-idle", "unknown", "seen", "GPU-hours")
+_STATE_HEADERS = ("active", "idle-held", "truly-idle", "unknown", "seen", "GPU-h")
 _STATE_ALIGN = "rlrrrr"
 
 

@@ -5,11 +5,8 @@ Every section says what it is computed from, because these figures will be dispu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from typing import Optional
-
-from tabulate import tabulate
 
 from gua.model import State
 from gua.report.cells import (
@@ -29,6 +26,7 @@ from gua.report.document import Card, Report, User
 from gua.report.freshness import stale_text
 from gua.report.heat import heat_legend, heat_lines
 from gua.report.notes import rule_lines, wrapped
+from gua.report.render_rows import table_lines
 from gua.report.zones import find_zone
 from gua.shares import format_share, share
 from gua.text import shown
@@ -50,12 +48,6 @@ def render_report(report: Report, *, width: int = 80, unicode: bool = True, colo
     sections = [part(report, columns, look) for part in parts]
     text = "\n\n".join("\n".join(section) for section in sections if section) + "\n"
     return text if unicode else text.encode("ascii", "replace").decode("ascii")
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: Sequence[str]) -> list[str]:
-    """Lines of a table of ready cells. align: `left` or `right` for each column."""
-    text = tabulate(list(rows), headers=list(headers), tablefmt="simple", disable_numparse=True, colalign=align)
-    return [line.rstrip() for line in text.splitlines()]
 
 
 def _has_history(report: Report) -> bool:
@@ -102,7 +94,7 @@ def _headline(report: Report, columns: int, look: Look) -> list[str]:
     rows.append(["not seen", f"{percent(unseen, expected)} of expected", hours(unseen)])
     return [
         look.bold("1. Where the card time went"),
-        *table(["state", "share (bounds)", "GPU-hours"], rows, ["left", "left", "right"]),
+        *table_lines(["state", "share (bounds)", "GPU-hours"], rows, "llr"),
         *wrapped(_coverage_text(report), columns),
         *rule_lines(report["rules"], columns),
     ]
@@ -131,22 +123,21 @@ def _capacity(report: Report, columns: int, look: Look) -> list[str]:
     rows = [[name, hours(seconds), equivalent_cards(seconds, known_s, seen)] for name, seconds in amounts]
     return [
         look.bold("2. Idle capacity"),
-        *table(["kind", "GPU-hours", "equivalent cards"], rows, ["left", "right", "right"]),
+        *table_lines(["kind", "GPU-hours", "equivalent cards"], rows, "lrr"),
         *wrapped(f"Equivalent cards: share of the known time, times the {seen} cards seen in the window.", columns),
     ]
 
 
 def _cards(report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold("3. Cards")]
-    bar_width = max(6, min(24, columns - 68))
-    name_width = columns - 54 - bar_width
+    bar_width = max(8, min(24, columns - 68))
+    name_width = columns - 48 - bar_width
     headers = ["#", "card", "uuid", "split", "act", "held", "idle", "hours"]
-    align = ["right", "left", "left", "left", "right", "right", "right", "right"]
     rows = [_card_row(card, name_width, bar_width, look) for card in report["cards"]]
     basis = "Percent of the card's known time; hours: observed. " + bar_legend(look)
     if any(card["retired_at"] is not None for card in report["cards"]):
         basis += "  x: retired"
-    return [*lines, *table(headers, rows, align), *wrapped(basis, columns)]
+    return [*lines, *table_lines(headers, rows, "rlllrrrr"), *wrapped(basis, columns)]
 
 
 def _card_row(card: Card, name_width: int, bar_width: int, look: Look) -> list[str]:
@@ -174,9 +165,9 @@ def _users(report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold("4. Who held the cards")]
     if not users:
         return [*lines, "Nobody held a card in this window, as far as it was seen."]
-    headers = ["user", "GPU-h", "share", "idle-held", "long", "samples"]
-    rows = [_user_row(user, columns - 50) for user in users[:_TOP_USERS]]
-    lines += table(headers, rows, ["left"] + ["right"] * 5)
+    headers = ["user", "GPU-hours", "share hours", "idle-held", "of it long", "samples"]
+    rows = [_user_row(user, columns - 56) for user in users[:_TOP_USERS]]
+    lines += table_lines(headers, rows, "lrrrrr")
     if len(users) > _TOP_USERS:
         lines.append(f"and {len(users) - _TOP_USERS} more; the JSON document has all of them.")
     return lines + wrapped(_users_basis(report), columns)
@@ -196,8 +187,8 @@ def _user_row(user: User, name_width: int) -> list[str]:
 def _users_basis(report: Report) -> str:
     minutes = sorted({rule["long_idle_s"] // 60 for rule in report["rules"]}) or [30]
     return (
-        "Hours. GPU-h counts the whole card for each of its users, so it can add up to more than card time; "
-        "share divides it among them. Long: of it idle-held without a break for "
+        "GPU-hours count the whole card for each of its users, so they can add up to more than card time; share "
+        "hours divide it among them. Long: idle-held without a break for "
         f"{' or '.join(str(number) for number in minutes)} minutes or more."
     )
 

@@ -24,12 +24,12 @@ def parse_window(since: str, until: Optional[str], *, now_ms: int, zone: Optiona
 
 
 def _moment_ms(text: str, end_ms: int, zone: Optional[tzinfo], option: str) -> int:
+    """Never before 1970: nothing was recorded then, and `--since 9999d` means "all of it"."""
     try:
-        return end_ms - parse_duration_ms(text)
+        return max(0, end_ms - parse_duration_ms(text))
     except UsageError:
         pass
     try:
-        moment_ms = parse_time_ms(text, zone or timezone.utc)
+        return max(0, parse_time_ms(text, zone or timezone.utc))
     except (UsageError, OverflowError) as exc:
         raise UsageError(f"{option} {text!r} is no duration (1h, 7d) and no time (2026-01-31T08:00)") from exc
-    return moment_ms
