@@ -15,7 +15,7 @@ from gua.errors import DatabaseMissing, NoGpu
 from gua.location import Location, database_path
 from gua.pci import read_nvidia_devices, sysfs_root
 from gua.report.document import Report
-from gua.report.window import parse_window
+from gua.report.period import parse_period
 from gua.report.zones import find_zone, local_zone_name
 
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     location = database_path(options.db, settings.store_path)
     zone_name = options.tz or local_zone_name()
     clock = SystemClock()
-    since_ms, until_ms = parse_window(options.since, options.until, now_ms=clock.now_ms(), zone=find_zone(zone_name))
+    since_ms, until_ms = parse_period(options.since, options.until, now_ms=clock.now_ms(), zone=find_zone(zone_name))
     report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock)
     show_report(report, options)
     return 0

@@ -1,35 +1,56 @@
-"""The window of a report, from what was typed: a time, or how long ago. Pure."""
+"""Which time a report answers for: the window asked, widened to slot edges where raw ticks are not used. Pure."""
 
 from __future__ import annotations
 
-from datetime import timezone, tzinfo
+from dataclasses import dataclass
 from typing import Optional
 
+from gua.coverage import SLOT_MS, Span, slot_ceil, slot_floor
 from gua.errors import UsageError
-from gua.units import parse_duration_ms, parse_time_ms, to_iso
+from gua.units import to_iso
+
+# Longer windows widen by up to a slot at the start: less than 1 % of them, and no raw tick is read.
+RAGGED_UP_TO_MS = 48 * 3_600_000
 
 
-def parse_window(since: str, until: Optional[str], *, now_ms: int, zone: Optional[tzinfo]) -> tuple[int, int]:
-    """(since_ms, until_ms), Unix UTC milliseconds, since before until.
+@dataclass(frozen=True)
+class ReportWindow:
+    """since_ms to until_ms: the time answered for. slots: (first, end) from roll-ups. ragged: the rest, from raw."""
 
-    since, until: a duration (`7d`: that long ago) or an ISO 8601 time, read in `zone` (None: UTC) when it names no
-    offset. until None: now. A duration in `since` counts back from the window's end.
-    Raises UsageError for what is neither, and for a window that is empty.
+    since_ms: int
+    until_ms: int
+    slots: tuple[int, int]
+    ragged: tuple[Span, ...]
+
+    @property
+    def span(self) -> Span:
+        return self.since_ms, self.until_ms
+
+
+def settle_window(since_ms: int, until_ms: int, *, now_ms: int, raw_since_ms: Optional[int]) -> ReportWindow:
+    """The window to answer for. It never reaches beyond `now_ms`: what is to come is not unobserved.
+
+    raw_since_ms: raw ticks before it are gone; None: none are. Raises UsageError when the window is empty.
     """
-    until_ms = now_ms if until is None else _moment_ms(until, now_ms, zone, "--until")
-    since_ms = _moment_ms(since, until_ms, zone, "--since")
-    if since_ms >= until_ms:
-        raise UsageError(f"the window is empty: it begins {to_iso(since_ms)} and ends {to_iso(until_ms)}")
-    return since_ms, until_ms
+    until_ms = min(until_ms, now_ms)
+    if until_ms <= since_ms:
+        raise UsageError(f"the report's window is empty: {to_iso(since_ms)} is not before {to_iso(until_ms)}")
+    short = until_ms - since_ms <= RAGGED_UP_TO_MS
+    if not (short and _has_raw(slot_floor(since_ms), raw_since_ms)):
+        since_ms = slot_floor(since_ms)
+    # The slot that is not over yet cannot be widened to: its end has not been seen by anyone.
+    if not ((short or slot_ceil(until_ms) > now_ms) and _has_raw(slot_floor(until_ms), raw_since_ms)):
+        until_ms = min(slot_ceil(until_ms), now_ms)
+    return _cut(since_ms, until_ms)
 
 
-def _moment_ms(text: str, end_ms: int, zone: Optional[tzinfo], option: str) -> int:
-    """Never before 1970: nothing was recorded then, and `--since 9999d` means "all of it"."""
-    try:
-        return max(0, end_ms - parse_duration_ms(text))
-    except UsageError:
-        pass
-    try:
-        return max(0, parse_time_ms(text, zone or timezone.utc))
-    except (UsageError, OverflowError) as exc:
-        raise UsageError(f"{option} {text!r} is no duration (1h, 7d) and no time (2026-01-31T08:00)") from exc
+def _has_raw(ms: int, raw_since_ms: Optional[int]) -> bool:
+    return raw_since_ms is None or ms >= raw_since_ms
+
+
+def _cut(since_ms: int, until_ms: int) -> ReportWindow:
+    first, end = slot_ceil(since_ms), slot_floor(until_ms)
+    if first > end:
+        return ReportWindow(since_ms, until_ms, (0, 0), ((since_ms, until_ms),))
+    ragged = tuple(span for span in ((since_ms, first), (end, until_ms)) if span[0] < span[1])
+    return ReportWindow(since_ms, until_ms, (first // SLOT_MS, end // SLOT_MS), ragged)

@@ -9,7 +9,7 @@ from pathlib import Path
 from gua.cli.screen import read_screen
 from gua.clock import SystemClock
 from gua.errors import GuaError, UsageError
-from gua.report.window import parse_window
+from gua.report.period import parse_period
 from gua.report.zones import find_zone, local_zone_name
 from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status
 from gua_fleet.merge import merge_reports, set_unreadable_aside
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--tz {tz}: this machine does not know that zone; write one such as Europe/Berlin or UTC")
     if options.output is not None and not options.output.parent.is_dir():
         raise UsageError(f"-o {options.output}: there is no directory {options.output.parent}; make it first")
-    since_ms, until_ms = parse_window(options.since, options.until, now_ms=clock.now_ms(), zone=zone)
+    since_ms, until_ms = parse_period(options.since, options.until, now_ms=clock.now_ms(), zone=zone)
     answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz))
     results = set_unreadable_aside(answers.results)
     document = merge_reports(results, since_ms=since_ms, until_ms=until_ms, tz=tz, generated_at_ms=clock.now_ms())
