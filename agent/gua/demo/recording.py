@@ -24,7 +24,9 @@ def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator
     if path.exists():
         _refuse_real_history(path, profile)
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = open_writer(path, clock=clock, machine_id=profile.machine_id, boot_id=profile.boot_id, create=True)
+    writer = open_writer(
+        path, clock=clock, machine_id=profile.machine_id, boot_id=profile.boot_id, hostname=profile.hostname
+    )
     try:
         yield writer
     finally:
@@ -33,8 +35,8 @@ def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator
 
 def _refuse_real_history(path: Path, profile: HostProfile) -> None:
     with open_reader(path) as reader:
-        machine_id = reader.machine_id()
-    if machine_id != profile.machine_id:
+        host = reader.host()
+    if host is not None and host.machine_id != profile.machine_id:
         raise UsageError(f"{path} holds the history of another host; name a new file for the demonstration")
 
 
