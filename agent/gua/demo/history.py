@@ -28,8 +28,11 @@ class HistoryWriter(Protocol):
 def fill(
     writer: HistoryWriter, profile: HostProfile, *, since_ms: int, until_ms: int, interval_ms: int = INTERVAL_MS
 ) -> int:
-    """Write the host's ticks in [since_ms, until_ms), on whole multiples of the interval. Returns how many."""
-    first_ms = -(-since_ms // interval_ms) * interval_ms
+    """Write the host's ticks from the one that covers since_ms to the last before until_ms. Returns how many.
+
+    Ticks are on whole multiples of the interval.
+    """
+    first_ms = since_ms // interval_ms * interval_ms
     times = range(first_ms, until_ms, interval_ms)
     if times:
         writer.begin_run("demo", interval_ms, DEFAULT_RULE, __version__)
@@ -41,7 +44,7 @@ def fill(
 def top_up(writer: HistoryWriter, profile: HostProfile, *, since_ms: int, until_ms: int) -> int:
     """As `fill`, but begins after the newest tick that is stored, so that a second run has little to do."""
     stored = [device.last_seen_ms for device in writer.known_devices() if device.last_seen_ms is not None]
-    next_ms = max(stored) + 1 if stored else since_ms
+    next_ms = max(stored) + INTERVAL_MS if stored else since_ms
     return fill(writer, profile, since_ms=max(since_ms, next_ms), until_ms=until_ms)
 
 

@@ -60,13 +60,13 @@ class Habit:
     office: bool = False
 
 
-_TRAINING = Habit(("alice", "chen", "eli"), "python", "train", 36, 0.85, (0.6, 0.95))
-_FORGOTTEN = Habit(("bob", "dora", "bob", "chen"), "jupyter-kernel", "notebook", 72, 0.9, (0.3, 0.7))
+_TRAINING = Habit(("alice", "chen", "eli"), "python", "train", 36, 0.92, (0.6, 0.95))
+_FORGOTTEN = Habit(("bob", "dora", "bob", "chen"), "jupyter-kernel", "notebook", 96, 0.95, (0.3, 0.7))
 _OFFICE = Habit(("dora", "alice", "bob"), "python3", "notebook", _DAY_H, 0.75, (0.2, 0.6), office=True)
 _GUEST = Habit(("dora", "eli"), "jupyter-kernel", "notebook", _DAY_H, 0.7, (0.02, 0.05), office=True)
 _CONTAINER = Habit(("container:3f9c0ad41b7e",), "python", "train", 48, 0.7, (0.5, 0.9))
 _SERVICE = Habit(("uid:1017",), "tritonserver", "serve", 168, 1.0, (0.3, 0.4))
-_SPARE = Habit(("chen", "eli", "alice"), "python", "train", 18, 0.3, (0.4, 0.8))
+_SPARE = Habit(("chen", "eli", "alice"), "python", "train", 18, 0.4, (0.4, 0.8))
 
 USES: dict[str, tuple[Habit, ...]] = {
     "training": (_TRAINING,),

@@ -65,14 +65,14 @@ def _cards(model: CardModel, uses: str) -> tuple[CardProfile, ...]:
     return tuple(CardProfile(model, use) for use in uses.split())
 
 
-_H100_USES = "training training shared container forgotten training office spare"
+_H100_USES = "training training shared forgotten container forgotten office spare"
+_A100_USES = "forgotten training shared forgotten office forgotten service training"
+_4090_USES = "desktop office forgotten forgotten training empty training spare"
 
 # The hosts of the demonstrations, by name. `demo` is the one that `gua demo` and `--fake` show.
 DEMO_HOSTS: dict[str, HostProfile] = {
     "demo": HostProfile("demo", _cards(H100, _H100_USES)),
     "gpu01": HostProfile("gpu01", _cards(H100, _H100_USES)),
-    "gpu02": HostProfile(
-        "gpu02", _cards(A100, "forgotten training shared spare office forgotten service training"), lost_card=7
-    ),
-    "gpu03": HostProfile("gpu03", _cards(RTX4090, "desktop office forgotten spare office empty training spare")),
+    "gpu02": HostProfile("gpu02", _cards(A100, _A100_USES), lost_card=7),
+    "gpu03": HostProfile("gpu03", _cards(RTX4090, _4090_USES)),
 }

@@ -20,7 +20,10 @@ def inventory_text(directory: Path, python: str) -> str:
     """YAML of the inventory. python: the interpreter that has the `gua` package. Any path may hold blanks."""
     groups: dict[str, Any] = {
         "training": {
-            "hosts": {"gpu01": _local(directory, "gpu01", python), "gpu02": _local(directory, "gpu02", python)}
+            "hosts": {
+                "gpu01": _local(directory, "gpu01", python),
+                "gpu02": _local(directory, "gpu02", python) | {"gua_scheduler": "slurm"},
+            }
         },
         "workstations": {"hosts": {"gpu03": _local(directory, "gpu03", python)}},
         "new": {"hosts": {"gpu04": _UNREACHABLE}},
