@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class Attempt:
         self.stage: Stage = "connect"
         self._cancellers: list[Callable[[], object]] = []
         self._cancelled = False
+        self._closing = contextlib.ExitStack()
         self._lock = threading.Lock()
 
     @property
@@ -63,6 +65,14 @@ class Attempt:
             cancellers, self._cancellers, self._cancelled = self._cancellers, [], True
         for canceller in cancellers:
             canceller()
+
+    def on_close(self, closer: Callable[[], object]) -> None:
+        """Have `closer` called by `close`, the last one first. A closer may block; it is not called by `cancel`."""
+        self._closing.callback(closer)
+
+    def close(self) -> None:
+        """Free what the attempt holds: for its own thread, once the result is handed over."""
+        self._closing.close()
 
     def timeout(self) -> HostFailure:
         """The failure to raise or record once time is up."""
