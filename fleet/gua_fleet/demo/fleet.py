@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 
 from gua.clock import SystemClock
@@ -45,7 +46,8 @@ def make_fleet(directory: Path, *, now_ms: int, utc_offset_ms: int) -> Path:
     inventory.write_text(inventory_text(directory, sys.executable), encoding="utf-8")
     for recording in recordings:
         _write_settings(recording.path.parent)
-    with ProcessPoolExecutor() as pool:
+    # spawn, because forking a process that has threads is unsafe and the caller may have some
+    with ProcessPoolExecutor(len(HOSTS), mp_context=get_context("spawn")) as pool:
         list(pool.map(_record, recordings))
     return inventory
 
