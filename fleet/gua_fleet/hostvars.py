@@ -24,7 +24,7 @@ _SSH_CONNECTIONS = {"ssh", "smart", "paramiko", "paramiko_ssh", "openssh"}
 _TRUE = {"true", "yes", "on", "1", "y", "t"}
 _FALSE = {"false", "no", "off", "0", "n", "f", "", "none"}
 _BRACKETED_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]")
-_UNSAFE_ADDRESS = re.compile(r"[\s\[\]{}\x00-\x1f\x7f'\"`$;&|<>\\]")
+_UNSAFE_ADDRESS = re.compile(r"[\s\[\]{}\x00-\x1f\x7f'\"`$;&|<>\\@]")
 
 
 class BadVariable(ValueError):
@@ -47,8 +47,10 @@ def unusable_name(name: str) -> str | None:
     """
     if "{{" in name or "{%" in name:
         return f"{name!r} is a template that was not resolved"
+    if " " in name:
+        return f"{name!r} holds blanks: in YAML each host is a key, `name:`, on a line of its own"
     if not name or name.startswith("-") or _UNSAFE_ADDRESS.search(name):
-        return f"{name!r} cannot be a host name (blanks, brackets, quotes or a leading dash)"
+        return f"{name!r} cannot be a host name (brackets, quotes, a leading dash or an @)"
     return None
 
 

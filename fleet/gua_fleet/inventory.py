@@ -9,7 +9,8 @@ so the groups are walked from `all`, ungrouped hosts first, and a host counts wh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from gua_fleet.ansible_tools import AnsibleAnswer, run_ansible
 from gua_fleet.errors import InventoryError
 from gua_fleet.hostvars import host_from_variables
 from gua_fleet.model import Host
+from gua_fleet.show import one_line
 from gua_fleet.source import Source, find_source
 from gua_fleet.templating import resolve_variables
 
@@ -71,7 +73,7 @@ def _document(answer: AnsibleAnswer, source: Source) -> dict[str, Any]:
 
 
 def _unreadable(source: Source, answer: AnsibleAnswer) -> str:
-    reason = answer.messages[-1] if answer.messages else f"ansible-inventory ended with {answer.exit_status}"
+    reason = _telling(answer.messages[::-1], source) or f"ansible-inventory ended with {answer.exit_status}"
     if "vault" in reason.lower():
         return f"{source.name}: a vault password is needed: set ANSIBLE_VAULT_PASSWORD_FILE ({reason})"
     return f"{source.name}: {reason}"
@@ -80,8 +82,17 @@ def _unreadable(source: Source, answer: AnsibleAnswer) -> str:
 def _no_hosts(source: Source, limit: str | None, answer: AnsibleAnswer) -> str:
     if limit:
         return f"{source.name} has no host that matches --limit {limit}"
-    because = f" ({answer.messages[0]})" if answer.messages else ""
+    reason = _telling(answer.messages, source)
+    because = f" ({reason})" if reason else ""
     return f"{source.name} holds no hosts: write them as in inventory.example.yml{because}"
+
+
+def _telling(messages: Sequence[str], source: Source) -> str:
+    """The message that helps most: Ansible tries every parser on a file and tells what each of them thought."""
+    parser = "yaml" if source.name.endswith((".yml", ".yaml", ".json")) else "ini"
+    about = [message for message in messages if re.search(rf"\b{parser}'? plugin", message)]
+    chosen = next(iter([*about, *messages]), "")
+    return one_line(re.sub(r"^\W*(WARNING|ERROR)\W*", "", chosen), width=300)
 
 
 def _walk(group: str, groups: Mapping[str, Any], above: frozenset[str]) -> Iterator[str]:
