@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gua_fleet.model import Host
-from gua_fleet.ssh_arguments import SshArguments, parse_ssh_arguments
+from gua_fleet.ssh_arguments import HARMLESS, HONOURED, SshArguments, parse_ssh_arguments
 
 Variables = Mapping[str, Any]
 
@@ -37,6 +37,20 @@ def host_from_variables(name: str, variables: Variables, groups: tuple[str, ...]
         return _host(name, variables, groups)
     except BadVariable as exc:
         return Host(name=name, address=name, groups=groups, skip_reason=str(exc))
+
+
+def ignored_arguments(variables: Variables) -> tuple[str, ...]:
+    """Ssh arguments that ask for something not done here, as words for a warning."""
+    ignored: list[str] = []
+    for name in ARGUMENTS:
+        arguments = _arguments(variables, name)
+        ignored += arguments.unknown
+        for keyword, value in arguments.options.items():
+            if keyword == "stricthostkeychecking" and value.lower() not in ("yes", "ask"):
+                ignored.append(f"StrictHostKeyChecking={value} (host keys are always checked, see --accept-new)")
+            elif keyword not in HONOURED and keyword not in HARMLESS:
+                ignored.append(keyword)
+    return tuple(dict.fromkeys(ignored))
 
 
 def unusable_name(name: str) -> str | None:

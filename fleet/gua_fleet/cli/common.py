@@ -79,7 +79,7 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     """
     inventory = read_inventory(options)
     settings = SweepSettings(options.forks, options.timeout, options.accept_new)
-    return ask_inventory(inventory, probe, settings, progress=_progress())
+    return ask_inventory(inventory, probe, settings, progress=_progress(), notice=_notice)
 
 
 def read_inventory(options: argparse.Namespace) -> Inventory:
@@ -89,6 +89,10 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
     for warning in inventory.warnings:
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
     return inventory
+
+
+def _notice(line: str) -> None:
+    sys.stderr.write(f"ssh: {one_line(line, width=400)}\n")
 
 
 def _progress() -> Progress | None:
