@@ -16,11 +16,15 @@ TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 MIG_ENABLED = 1  # NVML_DEVICE_MIG_ENABLE
 MEMORY_V2 = 0x02000028  # NVML_STRUCT_VERSION(Memory, 2): size 40, version 2
 
+FUNCTION_NOT_FOUND = "FUNCTION_NOT_FOUND"
+GPU_IS_LOST = "GPU_IS_LOST"
 # This card, driver or pair of driver and bindings cannot do that: asking again gives the same answer.
-UNSUPPORTED_ERRORS = frozenset({"NOT_SUPPORTED", "FUNCTION_NOT_FOUND", "ARGUMENT_VERSION_MISMATCH", "DEPRECATED"})
+UNSUPPORTED_ERRORS = frozenset({"NOT_SUPPORTED", FUNCTION_NOT_FOUND, "ARGUMENT_VERSION_MISMATCH", "DEPRECATED"})
 # No call will work any more in this process, whichever card it is about.
 DRIVER_ERRORS = frozenset({"UNINITIALIZED", "DRIVER_NOT_LOADED", "LIB_RM_VERSION_MISMATCH", "LIBRARY_NOT_FOUND"})
-GPU_IS_LOST = "GPU_IS_LOST"
+
+# What newer bindings make of a function the driver lacks; older ones do not have the class.
+_LIBRARY_MISMATCH: Any = getattr(pynvml, "NVMLLibraryMismatchError", ())
 
 _ERROR_NAMES: dict[int, str] = {
     value: name[len("NVML_ERROR_") :] for name, value in vars(pynvml).items() if name.startswith("NVML_ERROR_")
@@ -47,11 +51,13 @@ def call(name: str, *args: Any) -> Any:
     """
     function = getattr(pynvml, name, None)
     if function is None:
-        raise failure(name, "FUNCTION_NOT_FOUND", "the installed nvidia-ml-py does not have it")
+        raise failure(name, FUNCTION_NOT_FOUND, "the installed nvidia-ml-py does not have it")
     try:
         return function(*args)
     except pynvml.NVMLError as exc:
         raise failure(name, _error_name(exc), _one_line(exc)) from exc
+    except _LIBRARY_MISMATCH as exc:
+        raise failure(name, FUNCTION_NOT_FOUND, "the driver does not have it") from exc
     except Exception as exc:  # pynvml decodes, casts and loads: what that raises is listed nowhere
         raise failure(name, type(exc).__name__, _one_line(exc)) from exc
 

@@ -20,7 +20,7 @@ COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 1.0
-# All but the first two: what unpickling and unpacking rubbish raises (pickle.Unpickler.load says that this is open-ended).
+# From the third on: what unpickling and unpacking rubbish raises.
 _NO_MESSAGE = (
     EOFError,
     OSError,

@@ -17,7 +17,7 @@ from gua.model import (
     GpuProcess,
     ProcessType,
 )
-from gua.nvml.bindings import CallFailed, DriverFailed, call, failure
+from gua.nvml.bindings import FUNCTION_NOT_FOUND, CallFailed, DriverFailed, call, failure
 from gua.units import bytes_to_mb
 
 # Strongest first: a process in several lists is what it is in the first of them.
@@ -88,9 +88,19 @@ def _holders_unknown(faults: Mapping[str, Fault]) -> bool:
 
 
 def _read_list(handle: Any, kind: ProcessType, name: str, pid_max: int) -> list[GpuProcess]:
-    entries = call(name, handle)
+    entries = _list(name, handle)
     _check_pids(entries, name, pid_max)
     return [GpuProcess(int(entry.pid), kind, _memory_mb(entry.usedGpuMemory)) for entry in entries]
+
+
+def _list(name: str, handle: Any) -> Any:
+    """The entries of the list, from the function's version 3, or 2 on drivers before 510: both fill the same struct."""
+    try:
+        return call(name, handle)
+    except CallFailed as exc:
+        if exc.fault.error != FUNCTION_NOT_FOUND:
+            raise
+    return call(f"{name}_v2", handle)
 
 
 def _check_pids(entries: Sequence[Any], name: str, pid_max: int) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from gua.clock import SystemClock
 from gua.model import CardReading, Snapshot
 from gua.nvml.client import WorkerClient
-
 from tests.nvml_stub import Card, Scene
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
+
 from gua.model import CardReading, FaultKind, MemorySource
 from gua.nvml.memory import UNIFIED_BOARDS
-
 from tests.nvml_stub import GIB, MIB, Card, Error
 
 ReadCard = Callable[[Card], CardReading]

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from gua.clock import SystemClock
 from gua.model import CardReading, FaultKind, GpuProcess, ProcessType, Snapshot
 from gua.nvml.client import WorkerClient
 from gua.nvml.processes import merge_processes, read_pid_max
-
 from tests.nvml_stub import GIB, MIB, Card, Error, Process, Scene, build
 from tests.nvml_stub.fixture import BUILD_DIR
 
@@ -93,16 +93,28 @@ def test_graphics_list_that_failed_hides_no_holder(read_card: ReadCard) -> None:
     assert reading.faults["graphics_processes"].error == "UNKNOWN"
 
 
-def test_driver_without_the_mps_function_is_read(nvml_scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = build(BUILD_DIR, without=(f"{MPS}_v3", "nvmlDeviceGetMemoryInfo_v2"))
+def _read_with_library(nvml_scene: Path, monkeypatch: pytest.MonkeyPatch, *without: str) -> CardReading:
+    library = build(BUILD_DIR, without=without)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(library.parent))
     Scene(cards=(Card("GPU-a", processes=(Process(7, GIB),)),)).save(nvml_scene)
     client = WorkerClient(clock=SystemClock())
-    reading = client.sample().cards[0]
+    (reading,) = client.sample().cards
     client.close()
+    return reading
+
+
+def test_driver_older_than_mps_lists_is_read(nvml_scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = _read_with_library(nvml_scene, monkeypatch, f"{MPS}_v3", f"{MPS}_v2")
     assert reading.processes == (GpuProcess(7, ProcessType.COMPUTE, 1024),)
-    assert set(reading.faults) == {"mps_processes"}
-    assert reading.faults["mps_processes"].error == "FUNCTION_NOT_FOUND"
+    assert {key: fault.error for key, fault in reading.faults.items()} == {"mps_processes": "FUNCTION_NOT_FOUND"}
+
+
+def test_driver_with_version_two_of_the_lists_is_read(nvml_scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(pytest.importorskip("pynvml"), f"{COMPUTE}_v2"):
+        pytest.skip("this nvidia-ml-py knows version 3 only")
+    reading = _read_with_library(nvml_scene, monkeypatch, *(f"{name}_v3" for name in (COMPUTE, MPS, GRAPHICS)))
+    assert reading.processes == (GpuProcess(7, ProcessType.COMPUTE, 1024),)
+    assert reading.faults == {}
 
 
 def test_merge_keeps_the_amount_that_is_known() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Callable, Optional
 
 import pytest
+
 from gua.model import CardReading, FaultKind, MemorySource, Mig, ProcessType, Reason, Snapshot
 from gua.nvml.client import WorkerClient
-
 from tests.nvml_stub import GIB, MIB, Card, Error, Instance, Process, Scene
 
 ReadScene = Callable[[Scene], Snapshot]
