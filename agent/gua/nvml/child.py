@@ -19,7 +19,7 @@ COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
-_GENTLE_S = 1.0
+_GENTLE_S = 0.5
 # From the third on: what unpickling and unpacking rubbish raises.
 _NO_MESSAGE = (
     EOFError,
@@ -111,7 +111,7 @@ class Child:
         return self._wait(_REAP_S)
 
     def end(self) -> bool:
-        """Let it shut NVML down, kill it when it takes too long; whether it is reaped. At most 1.5 s."""
+        """Let it shut NVML down, kill it when it takes too long; whether it is reaped. At most one second."""
         self._channel.close()
         return self._wait(_GENTLE_S) or self.kill()
 
