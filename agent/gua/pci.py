@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -59,3 +59,11 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace").strip().lower()
     except OSError:
         return ""
+
+
+def is_gpu_less(devices: Optional[Sequence[PciDevice]], procfs: Path) -> bool:
+    """Whether this host has no NVIDIA card: none on its bus (or it has no bus), and no driver loaded for one.
+
+    A quiet, valid state; a card without a working driver is not. Trust it only where NVML has no card either.
+    """
+    return not devices and not (procfs / "driver/nvidia/version").exists()
