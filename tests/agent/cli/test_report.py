@@ -42,7 +42,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_report_prints_its_five_sections_without_colours(database: Path) -> None:
     done = gua("report", "--since", "6h", "--db", str(database))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, f"gua: database {database} (named by --db)\n")
     assert all(f"\n{number}. " in done.stdout for number in range(1, 6))
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -75,7 +75,7 @@ def test_report_on_a_terminal_that_writes_ascii_only_is_ascii(database: Path) ->
 def test_report_without_a_database_says_what_to_run_first(tmp_path: Path) -> None:
     done = gua("report", "--db", str(tmp_path / "none.db"), GUA_SYSFS_ROOT=str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2, "which database, and what is wrong with it"
     assert "run `gua daemon` first" in done.stderr
     assert str(tmp_path / "none.db") in done.stderr
 
