@@ -91,7 +91,7 @@ def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) ->
 def test_host_table_has_every_host_and_dashes_for_what_is_not_known(fleet: Document) -> None:
     rows = host_table(fleet).rows
     assert [row[0] for row in rows] == ["gpu01", "gpu02", "gpu03", "gpu04"]
-    assert rows[2][2:] == ("8", "-", "-", "-", "-", "-", "-")
+    assert rows[2][2:] == ("8", "-", "-", "-", "-", "-")
     assert rows[3][2] == "-"
 
 
@@ -112,13 +112,25 @@ def test_group_table_counts_the_cards_of_silent_hosts(fleet: Document) -> None:
 
 
 def test_free_table_joins_the_cards_of_one_kind_on_one_host() -> None:
-    document = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (1, 4)])
+    document = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (1, 2, 4, None)])
     (row,) = free_table(merged(answer("a", document))).rows
-    assert row == ("a", "H100 80GB HBM3", "80 GB", "2", "1, 4", "1 h 00 min")
+    assert row == ("a", "H100 80GB HBM3", "80 GB", "4", "1-2, 4, -", "1 h 00 min")
 
 
 def test_scheduler_lines_say_why_idle_cards_are_not_free(fleet: Document) -> None:
     assert scheduler_lines(fleet) == ["gpu02: 1 idle, given out by slurm, so not counted as free"]
+
+
+def test_fleet_of_long_names_still_fits_and_says_all_of_them_where_it_matters() -> None:
+    name = "gpu-compute-node-0017.cluster.example.org"
+    document = report(
+        [card(f"GPU-{index}", states(idle=14400), index=index, name="NVIDIA " + "H" * 40) for index in range(16)],
+        [user("u" * 64, states(held=1e7))],
+    )
+    silent_host = HostResult(Host(f"{name}.", "x", groups=("g" * 40,)), Outcome.HOST_KEY_UNKNOWN, detail="d " * 300)
+    text = render_fleet(merged(answer(name, document, groups=("g" * 40,)), silent_host))
+    assert max(map(wcswidth, text.splitlines())) <= 100
+    assert f"{name}.: host-key-unknown: d" in text
 
 
 def test_fleet_of_nobody_says_why_and_prints_no_number_for_it() -> None:
