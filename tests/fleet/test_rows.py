@@ -83,8 +83,20 @@ def test_headline_has_points_bounds_and_what_was_not_seen(fleet: Document) -> No
 
 def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) -> None:
     assert answered_text(fleet) == (
-        "2 of 4 hosts answered. No answer: gpu03 (timeout:connect, 8 cards); "
+        "2 of 4 hosts reported. No answer: gpu03 (timeout:connect, 8 cards); "
         "gpu04 (agent-missing, its cards are not known)."
+    )
+
+
+def test_answered_text_tells_failures_from_hosts_with_nothing_to_report() -> None:
+    document = merged(
+        HostResult(Host("cpu01", "x", cards=8), Outcome.NO_GPU),
+        HostResult(Host("new", "x", cards=1), Outcome.NO_HISTORY),
+        HostResult(Host("down", "x"), Outcome.UNREACHABLE),
+    )
+    assert answered_text(document) == (
+        "0 of 3 hosts reported. No answer: down (unreachable, its cards are not known). "
+        "Nothing to report: cpu01 (no-gpu); new (no-history, 1 card)."
     )
 
 
@@ -135,7 +147,7 @@ def test_fleet_of_long_names_still_fits_and_says_all_of_them_where_it_matters() 
 
 def test_fleet_of_nobody_says_why_and_prints_no_number_for_it() -> None:
     text = render_fleet(merged(HostResult(Host("a", "a"), Outcome.UNREACHABLE, detail="connection refused")))
-    assert "0 of 1 hosts answered" in text
+    assert "0 of 1 hosts reported" in text
     assert "a: unreachable: connection refused" in text
     assert "active      -" in text
 
