@@ -76,8 +76,8 @@ def test_fleet_json_is_the_document(fleet: Document) -> None:
 def test_headline_has_points_bounds_and_what_was_not_seen(fleet: Document) -> None:
     rows = {row[0]: row[1:] for row in headline_table(fleet).rows}
     # 7 of 21 known hours; 7 of 56 expected, up to 42 of 56 if all of 2.5 unknown and 32.5 unseen had been active
-    assert rows["active"] == ("33 % (12-75 %)", "7.0", "2.0")
-    assert rows["unknown"][1] == "2.5"
+    assert rows["active"] == ("33 % (12-75 %)", "7.00", "2.0")
+    assert rows["unknown"][1] == "2.50"
     assert rows["not seen"] == ("58 % of expected", "32.5", "-")
 
 
