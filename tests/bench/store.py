@@ -1,4 +1,4 @@
-"""Speed and size of the store: `PYTHONPATH=agent python -m tests.bench.store [days]`. A script to look at, not a test to pass.
+"""Speed and size of the store: a script to look at (`PYTHONPATH=agent python -m tests.bench.store [days]`), no test.
 
 Eight cards at 30 s for `days` (default 30) in bulk, then one tick at a time with 20 cards, then reports.
 """

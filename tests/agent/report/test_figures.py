@@ -93,7 +93,7 @@ def _far(ticks: list[Tick], until_s: int) -> int:
     return max(*(one.ts_ms for one in ticks), until_s * 1000) + HOUR
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_case())
 def test_every_figure_of_the_report_is_what_the_ticks_say(case: tuple[list[Tick], list[int], int, int]) -> None:
     ticks, cuts, since_s, until_s = case

@@ -116,7 +116,7 @@ def _add_card(found: Figures, card: CardTick, seconds: list[int], inside: bool, 
 
 
 def hold_lives(ticks: Sequence[Tick], long_s: int) -> list[dict[str, Any]]:
-    """Every hold that ever was, graphics left out: card, pid, user, seconds by state, long idle seconds, whether it is still open."""
+    """Every hold that ever was, graphics left out: card, (pid, user), seconds by state, long seconds, still open."""
     owned, lives = owned_seconds(ticks), []
     uuids = {card.reading.uuid for tick in ticks for card in tick.cards}
     for uuid in sorted(uuids):
