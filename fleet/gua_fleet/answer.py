@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Answer:
-    """exit_status: of the remote command; -1 when it did not end by itself or the connection died.
+    """exit_status: of the remote command; -1 when a signal ended it, or when reading was stopped.
 
     stdout, stderr: bytes as they came, up to the cap. capped: there was more than the cap.
     """

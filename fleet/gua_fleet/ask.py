@@ -9,7 +9,7 @@ from gua.errors import ExitStatus
 from gua_fleet.inventory import Inventory
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
-from gua_fleet.ssh.sweep import Progress, SweepSettings, sweep
+from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
 _ANSWERED = frozenset({Outcome.OK, Outcome.NO_GPU, Outcome.NO_HISTORY})
 
@@ -23,10 +23,15 @@ class Answers:
 
 
 def ask_inventory(
-    inventory: Inventory, probe: Probe, settings: SweepSettings, *, progress: Progress | None = None
+    inventory: Inventory,
+    probe: Probe,
+    settings: SweepSettings,
+    *,
+    progress: Progress | None = None,
+    notice: Notice = lambda line: None,
 ) -> Answers:
-    """Ask every host of the inventory that is not left out."""
-    return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress))
+    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`."""
+    return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress, notice=notice))
 
 
 def exit_status(results: Sequence[HostResult], allow_missing: int = 0) -> ExitStatus:

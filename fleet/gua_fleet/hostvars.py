@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gua_fleet.model import Host
-from gua_fleet.ssh_arguments import SshArguments, parse_ssh_arguments
+from gua_fleet.ssh_arguments import HARMLESS, HONOURED, SshArguments, parse_ssh_arguments
 
 Variables = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ _SSH_CONNECTIONS = {"ssh", "smart", "paramiko", "paramiko_ssh", "openssh"}
 _TRUE = {"true", "yes", "on", "1", "y", "t"}
 _FALSE = {"false", "no", "off", "0", "n", "f", "", "none"}
 _BRACKETED_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]")
-_UNSAFE_ADDRESS = re.compile(r"[\s\[\]{}\x00-\x1f\x7f'\"`$;&|<>\\]")
+_UNSAFE_ADDRESS = re.compile(r"[\s\[\]{}\x00-\x1f\x7f'\"`$;&|<>\\@]")
 
 
 class BadVariable(ValueError):
@@ -39,6 +39,20 @@ def host_from_variables(name: str, variables: Variables, groups: tuple[str, ...]
         return Host(name=name, address=name, groups=groups, skip_reason=str(exc))
 
 
+def ignored_arguments(variables: Variables) -> tuple[str, ...]:
+    """Ssh arguments that ask for something not done here, as words for a warning."""
+    ignored: list[str] = []
+    for name in ARGUMENTS:
+        arguments = _arguments(variables, name)
+        ignored += arguments.unknown
+        for keyword, value in arguments.options.items():
+            if keyword == "stricthostkeychecking" and value.lower() not in ("yes", "ask"):
+                ignored.append(f"StrictHostKeyChecking={value} (host keys are always checked, see --accept-new)")
+            elif keyword not in HONOURED and keyword not in HARMLESS:
+                ignored.append(keyword)
+    return tuple(dict.fromkeys(ignored))
+
+
 def unusable_name(name: str) -> str | None:
     """Why this can be no host name or address, or None when it can.
 
@@ -47,8 +61,10 @@ def unusable_name(name: str) -> str | None:
     """
     if "{{" in name or "{%" in name:
         return f"{name!r} is a template that was not resolved"
+    if " " in name:
+        return f"{name!r} holds blanks: in YAML each host is a key, `name:`, on a line of its own"
     if not name or name.startswith("-") or _UNSAFE_ADDRESS.search(name):
-        return f"{name!r} cannot be a host name (blanks, brackets, quotes or a leading dash)"
+        return f"{name!r} cannot be a host name (brackets, quotes, a leading dash or an @)"
     return None
 
 

@@ -9,14 +9,17 @@ so the groups are walked from `all`, ungrouped hosts first, and a host counts wh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gua_fleet.ansible_tools import AnsibleAnswer, run_ansible
 from gua_fleet.errors import InventoryError
-from gua_fleet.hostvars import host_from_variables
+from gua_fleet.hostvars import Variables, host_from_variables, ignored_arguments
 from gua_fleet.model import Host
+from gua_fleet.show import one_line
 from gua_fleet.source import Source, find_source
 from gua_fleet.templating import resolve_variables
 
@@ -55,7 +58,7 @@ def load_inventory(source: str | None, *, limit: str | None = None) -> Inventory
         else Host(name=name, address=name, groups=memberships.get(name, ()), skip_reason=resolved.unresolved[name])
         for name in names
     )
-    return Inventory(hosts, found.words, (*listed.messages, *_our_warnings(hosts)))
+    return Inventory(hosts, found.words, (*listed.messages, *_our_warnings(hosts, resolved.variables)))
 
 
 def _document(answer: AnsibleAnswer, source: Source) -> dict[str, Any]:
@@ -71,7 +74,7 @@ def _document(answer: AnsibleAnswer, source: Source) -> dict[str, Any]:
 
 
 def _unreadable(source: Source, answer: AnsibleAnswer) -> str:
-    reason = answer.messages[-1] if answer.messages else f"ansible-inventory ended with {answer.exit_status}"
+    reason = _telling(answer.messages[::-1], source) or f"ansible-inventory ended with {answer.exit_status}"
     if "vault" in reason.lower():
         return f"{source.name}: a vault password is needed: set ANSIBLE_VAULT_PASSWORD_FILE ({reason})"
     return f"{source.name}: {reason}"
@@ -80,8 +83,20 @@ def _unreadable(source: Source, answer: AnsibleAnswer) -> str:
 def _no_hosts(source: Source, limit: str | None, answer: AnsibleAnswer) -> str:
     if limit:
         return f"{source.name} has no host that matches --limit {limit}"
-    because = f" ({answer.messages[0]})" if answer.messages else ""
+    reason = _telling(answer.messages, source)
+    because = f" ({reason})" if reason else ""
     return f"{source.name} holds no hosts: write them as in inventory.example.yml{because}"
+
+
+def _telling(messages: Sequence[str], source: Source) -> str:
+    """The message that helps most: Ansible tries every parser on a file and tells what each of them thought."""
+    parser = "yaml" if source.name.endswith((".yml", ".yaml", ".json")) else "ini"
+    located = [message for message in messages if re.search(r"line \d+|:\d+:\d+", message)]
+    about = [message for message in messages if re.search(rf"\b{parser}'? plugin", message)]
+    chosen = next(iter([*located, *about, *messages]), "")
+    place = re.search(r"Origin: (\S+:\d+:\d+)", chosen)
+    text = re.sub(r"^\W*(WARNING|ERROR)\W*", "", re.split(r"\.? Failed to parse inventory| <<< caused", chosen)[0])
+    return one_line(text, width=300) + (f", at {place.group(1)}" if place else "")
 
 
 def _walk(group: str, groups: Mapping[str, Any], above: frozenset[str]) -> Iterator[str]:
@@ -110,8 +125,13 @@ def _walk_groups(group: str, groups: Mapping[str, Any], above: frozenset[str]) -
             yield from _walk_groups(child, groups, above | {group})
 
 
-def _our_warnings(hosts: tuple[Host, ...]) -> Iterator[str]:
+def _our_warnings(hosts: Sequence[Host], variables: Mapping[str, Variables]) -> Iterator[str]:
     for host in hosts:
         if host.skip_reason:
             where = f" (in {', '.join(host.groups)})" if host.groups else ""
             yield f"{host.name}{where} is skipped: {host.skip_reason}"
+    ignored = Counter(
+        text for host in hosts if not host.skip_reason for text in ignored_arguments(variables[host.name])
+    )
+    for text, count in ignored.items():
+        yield f"ssh argument {text} is not honoured ({count} hosts)"

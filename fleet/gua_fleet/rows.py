@@ -18,7 +18,10 @@ from gua.units import format_duration, parse_time_ms
 from gua_fleet.model import Document
 
 _KNOWN = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
-_NAME_WIDTH = 26
+# Chosen so that no table is wider than 100 columns.
+_MODEL_WIDTH = 26
+_NAME_WIDTH = 20
+_HOST_AND_OUTCOME_WIDTH = 37
 _TOP_USERS = 20
 _MB_PER_GB = 1024
 
@@ -66,14 +69,14 @@ def model_table(document: Document) -> Table:
 
 def host_table(document: Document) -> Table:
     """Every host of the inventory, in its order, whether it answered or not."""
+    outcomes = [shown(host["outcome"]) for host in document["hosts"]]
+    width = _HOST_AND_OUTCOME_WIDTH - max(map(len, ["outcome", *outcomes]))
     rows = []
-    for host in document["hosts"]:
+    for host, outcome in zip(document["hosts"], outcomes, strict=True):
         states, coverage = host["card_s"], host["coverage"]
-        cells = (UNKNOWN,) * len(_STATE_ALIGN)
-        if states is not None:
-            cells = _state_cells(states, coverage["expected_card_s"])
-        rows.append((_name(host["name"]), shown(host["outcome"]), count(host["cards"]), *cells))
-    return Table("By host", ("host", "outcome", "cards", *_STATE_HEADERS), tuple(rows), "llr" + _STATE_ALIGN)
+        cells = (UNKNOWN,) * 5 if states is None else _state_cells(states, coverage["expected_card_s"])[:5]
+        rows.append((fit(shown(host["name"]), width), outcome, count(host["cards"]), *cells))
+    return Table("By host", ("host", "outcome", "cards", *_STATE_HEADERS[:5]), tuple(rows), "llr" + _STATE_ALIGN[:5])
 
 
 def user_table(document: Document) -> Table:
@@ -117,10 +120,10 @@ def free_table(document: Document) -> Table:
     rows = [
         (
             _name(host),
-            fit(model(shown(name)), _NAME_WIDTH),
+            fit(model(shown(name)), _MODEL_WIDTH),
             UNKNOWN if memory_mb is None else f"{memory_mb / _MB_PER_GB:.0f} GB",
             count(len(cards)),
-            ", ".join(count(card["index"]) for card in cards),
+            _ranges([card["index"] for card in cards]),
             format_duration(max(0, now_ms - min(parse_time_ms(card["since"]) for card in cards))),
         )
         for (host, name, memory_mb), cards in kinds.items()
@@ -181,9 +184,21 @@ def _state_cells(states: Mapping[str, float], expected: float) -> tuple[str, ...
     )
 
 
+def _ranges(indexes: list[int | None]) -> str:
+    """Indexes of cards in few characters: `0-2, 5`; `-` for those whose index is not known."""
+    spans: list[list[int]] = []
+    for index in sorted(index for index in indexes if index is not None):
+        if spans and spans[-1][-1] == index - 1:
+            spans[-1].append(index)
+        else:
+            spans.append([index])
+    texts = [f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans]
+    return ", ".join(texts + [UNKNOWN] * (None in indexes))
+
+
 def _kind(row: Mapping[str, Any]) -> str:
     name = model(shown(row["name"]))
-    return fit(f"MIG {name}" if row["mig"] else name, _NAME_WIDTH)
+    return fit(f"MIG {name}" if row["mig"] else name, _MODEL_WIDTH)
 
 
 def _name(name: str) -> str:

@@ -18,6 +18,20 @@ _WITH_VALUE: dict[str, str | None] = {
 }
 _SWITCHES = {"4": ("addressfamily", "inet"), "6": ("addressfamily", "inet6")}
 
+# Keywords of ssh_config that decide here, as in ssh, which host is reached, as whom, through what, and its trust.
+HONOURED = frozenset(
+    {"-F", "hostname", "port", "user", "identityfile", "identitiesonly", "identityagent", "proxyjump", "proxycommand"}
+    | {"userknownhostsfile", "globalknownhostsfile", "hostkeyalias", "connecttimeout", "addressfamily"}
+)
+# Keywords that change nothing about those questions.
+HARMLESS = frozenset(
+    {"host", "include", "sendenv", "setenv", "hashknownhosts", "gssapiauthentication", "gssapidelegatecredentials"}
+    | {"forwardx11", "forwardx11trusted", "forwardagent", "compression", "loglevel", "escapechar", "requesttty"}
+    | {"serveraliveinterval", "serveralivecountmax", "controlmaster", "controlpath", "controlpersist", "tcpkeepalive"}
+    | {"addkeystoagent", "visualhostkey", "updatehostkeys", "batchmode", "stricthostkeychecking", "checkhostip"}
+    | {"passwordauthentication", "kbdinteractiveauthentication", "preferredauthentications", "pubkeyauthentication"}
+)
+
 
 @dataclass(frozen=True)
 class SshArguments:

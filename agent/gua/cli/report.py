@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Optional
 
+from gua.cli.common import add_store_options, locate_database, open_settings
 from gua.cli.output import add_frame_option, emit_document
 from gua.cli.screen import read_screen
 from gua.clock import Clock, SystemClock
-from gua.config import load_settings
 from gua.errors import DatabaseMissing, NoGpu
-from gua.location import Location, database_path
+from gua.location import Location
 from gua.pci import read_nvidia_devices, sysfs_root
 from gua.report.document import Report
 from gua.report.period import parse_period
@@ -24,8 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", default="1h", help="begin: a duration back from the end (7d) or a time (default 1h)")
     parser.add_argument("--until", help="end: a duration ago or a time (default now)")
     add_view_options(parser)
-    parser.add_argument("--db", type=Path, metavar="FILE", help="the database (default: GUA_DB, settings, this host's)")
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="the settings file (agent.toml)")
+    add_store_options(parser)
     add_frame_option(parser)
 
 
@@ -39,11 +37,11 @@ def add_view_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the report of the chosen database. Returns 0; a missing database is an error (2)."""
-    settings = load_settings(file=options.settings)
-    location = database_path(options.db, settings.store_path)
+    settings = open_settings(options)
     zone_name = options.tz or local_zone_name()
     clock = SystemClock()
     since_ms, until_ms = parse_period(options.since, options.until, now_ms=clock.now_ms(), zone=find_zone(zone_name))
+    location = locate_database(options, settings)
     report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock)
     show_report(report, options)
     return 0

@@ -13,7 +13,7 @@ from typing import TextIO
 _PIPE_COLUMNS = 80
 _MAX_COLUMNS = 120
 
-_BLOCKS = "█▒░▓·"
+_BLOCKS = "█▒░▁▇·"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from gua.demo.cluster import demo_tick
 from gua.demo.profile import HostProfile
 from gua.model import DEFAULT_RULE, KnownDevice, Rule, Tick
 
-INTERVAL_MS = 5 * 60_000
+# Coarser than a daemon, so that a week of a small fleet is made in a second or two.
+INTERVAL_MS = 10 * 60_000
 
 
 class HistoryWriter(Protocol):

@@ -19,11 +19,15 @@ from gua.store.writer import StoreWriter
 def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator[StoreWriter]:
     """The writer of the made-up host's database, made when it is not there, closed at the end.
 
-    Raises UsageError when the file holds another host's history: made-up ticks must never get among real ones.
+    Raises UsageError when its directory cannot be made, and when the file holds another host's history: made-up
+    ticks must never get among real ones.
     """
     if path.exists():
         _refuse_real_history(path, profile)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise UsageError(f"{path.parent}: cannot be made: {exc.strerror}; name another place") from exc
     writer = open_writer(
         path, clock=clock, machine_id=profile.machine_id, boot_id=profile.boot_id, hostname=profile.hostname
     )

@@ -10,9 +10,10 @@ from gua.report.notes import NO_BREAK
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-# From "none of it" to "nearly all of it", five equal steps. Blank means that nothing is known of that hour.
-_SHADES_UNICODE = "·░▒▓█"
-_SHADES_ASCII = ".-+*#"
+# Taller (or a higher digit) is more, in equal steps. A dot means none at all, blank that nothing is known.
+_SHADES_UNICODE = "▁▂▃▄▅▆▇█"
+_SHADES_ASCII = "0123456789"
+_NONE_UNICODE, _NONE_ASCII = "·", "."
 
 _HOURS_LINE = "0     6     12    18"
 _BLOCK_WIDTH = 24
@@ -33,14 +34,10 @@ def heat_lines(hours: Sequence[Mapping[str, Any]], wanted: Sequence[str], look: 
 
 
 def heat_legend(look: Look) -> str:
-    """What the shades mean, from `heat_lines`' lightest to its darkest."""
-    steps = ("under 20 %", "under 40 %", "under 60 %", "under 80 %", "more")
-    named = [f"{shade} {step}" for shade, step in zip(_shades(look), steps)]
-    return "  ".join(text.replace(" ", NO_BREAK) for text in [*named, "blank: nothing known"])
-
-
-def _shades(look: Look) -> str:
-    return _SHADES_UNICODE if look.unicode else _SHADES_ASCII
+    """What the marks of `heat_lines` mean."""
+    more = f"{_SHADES_UNICODE} more, by eighths" if look.unicode else "0 to 9 tenths"
+    named = [f"{_NONE_UNICODE if look.unicode else _NONE_ASCII} none", more, "blank: nothing known"]
+    return "  ".join(text.replace(" ", NO_BREAK) for text in named)
 
 
 def _block(hours: Sequence[Mapping[str, Any]], state: str, look: Look) -> list[str]:
@@ -54,4 +51,9 @@ def _fraction(states: Mapping[str, float], state: str) -> Optional[float]:
 
 
 def _shade(fraction: Optional[float], look: Look) -> str:
-    return " " if fraction is None else _shades(look)[min(4, int(fraction * 5))]
+    if fraction is None:
+        return " "
+    if fraction <= 0:
+        return _NONE_UNICODE if look.unicode else _NONE_ASCII
+    shades = _SHADES_UNICODE if look.unicode else _SHADES_ASCII
+    return shades[min(len(shades) - 1, int(fraction * len(shades)))]

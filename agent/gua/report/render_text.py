@@ -23,7 +23,6 @@ from gua.report.cells import (
     short_uuid,
 )
 from gua.report.document import Card, Report, User
-from gua.report.freshness import stale_text
 from gua.report.heat import heat_legend, heat_lines
 from gua.report.notes import rule_lines, wrapped
 from gua.report.render_rows import table_lines
@@ -35,6 +34,8 @@ from gua.units import parse_time_ms
 # Below this the tables of figures would have to lose columns.
 MIN_WIDTH = 72
 _TOP_USERS = 15
+# This finding changes how everything below is read, so it stands at the top and not among the others.
+_STALE = "stale"
 
 
 def render_report(report: Report, *, width: int = 80, unicode: bool = True, colour: bool = False) -> str:
@@ -78,9 +79,9 @@ def _title(report: Report, columns: int, look: Look) -> list[str]:
     if begins_at is not None and parse_time_ms(begins_at) > parse_time_ms(window["since"]):
         begins = clock_time(begins_at, zone)
         lines += wrapped(f"History begins {begins}; nothing is expected before that.", columns)
-    stale = stale_text(report)
-    if stale is not None:
-        lines += [look.warn(line) for line in wrapped(f"STALE: {stale}", columns)]
+    for finding in report["findings"]:
+        if finding["id"] == _STALE:
+            lines += [look.warn(line) for line in wrapped(f"STALE: {shown(finding['text'], 400)}", columns)]
     return lines
 
 
@@ -202,14 +203,12 @@ def _heat_map(report: Report, columns: int, look: Look) -> list[str]:
 
 
 def _findings(report: Report, columns: int, look: Look) -> list[str]:
-    if not report["findings"]:
-        return []
-    lines = [look.bold("Findings")]
+    lines = []
     for finding in report["findings"]:
-        card = f" {short_uuid(shown(finding['card']))}:" if finding["card"] else ""
-        text = f"{shown(finding['severity'])}:{card} {shown(finding['text'], 400)}"
-        lines += wrapped(text, columns, hanging="  ")
-    return lines
+        if finding["id"] != _STALE:
+            text = f"{shown(finding['severity'])}: {shown(finding['text'], 400)}"
+            lines += wrapped(text, columns, hanging="  ")
+    return [look.bold("Findings"), *lines] if lines else []
 
 
 _SECTIONS = (_headline, _capacity, _cards, _users, _heat_map)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
 from gua_fleet.ask import Answers, ask_inventory, exit_status
 from gua_fleet.inventory import Inventory, load_inventory
+from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
 from gua_fleet.show import one_line
 from gua_fleet.ssh.sweep import Progress, SweepSettings
 
-__all__ = ["Answers", "add_fleet_options", "add_inventory_options", "ask_fleet", "exit_status", "read_inventory"]
+__all__ = [
+    "Answers",
+    "add_fleet_options",
+    "add_format_option",
+    "add_inventory_options",
+    "ask_fleet",
+    "exit_status",
+    "fleet_document",
+    "read_inventory",
+]
 
 
 def add_inventory_options(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +58,20 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     asking.add_argument("--verbose", action="store_true", help="say more")
 
 
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    """`--format table|json` and `--json`; the choice is `options.format`."""
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
+
+
+def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]:
+    """{"schema", "hosts": [{"name", "outcome", "detail", "document": the host's own or null}]}, every host in order."""
+    hosts = [
+        {"name": r.host.name, "outcome": r.outcome_text, "detail": r.detail, "document": r.document} for r in results
+    ]
+    return {"schema": schema, "hosts": hosts}
+
+
 def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     """Read the inventory and ask all its hosts; says on stderr which inventory, its warnings, and how far it is.
 
@@ -53,7 +79,7 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     """
     inventory = read_inventory(options)
     settings = SweepSettings(options.forks, options.timeout, options.accept_new)
-    return ask_inventory(inventory, probe, settings, progress=_progress())
+    return ask_inventory(inventory, probe, settings, progress=_progress(), notice=_notice)
 
 
 def read_inventory(options: argparse.Namespace) -> Inventory:
@@ -63,6 +89,10 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
     for warning in inventory.warnings:
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
     return inventory
+
+
+def _notice(line: str) -> None:
+    sys.stderr.write(f"ssh: {one_line(line, width=400)}\n")
 
 
 def _progress() -> Progress | None:

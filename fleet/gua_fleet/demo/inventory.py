@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-_HEAD = """\
+HEAD = """\
 # A made-up fleet on this machine: three hosts that are run here, and one that nobody can reach.
 # gua-fleet reads this file as it reads the inventory that you give to ansible-playbook.
 """
@@ -28,7 +28,7 @@ def inventory_text(directory: Path, python: str) -> str:
         "workstations": {"hosts": {"gpu03": _local(directory, "gpu03", python)}},
         "new": {"hosts": {"gpu04": _UNREACHABLE}},
     }
-    return _HEAD + yaml.safe_dump({"all": {"children": groups}}, sort_keys=False, width=1000, allow_unicode=True)
+    return HEAD + yaml.safe_dump({"all": {"children": groups}}, sort_keys=False, width=1000, allow_unicode=True)
 
 
 def _local(directory: Path, name: str, python: str) -> dict[str, Any]:

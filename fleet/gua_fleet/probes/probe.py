@@ -15,6 +15,7 @@ from gua_fleet.show import one_line
 
 _ERROR_OUTCOMES = {"database_missing": Outcome.NO_HISTORY, "no_gpu": Outcome.NO_GPU}
 _NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137
+_SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `timeout` dies of the same one
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,12 @@ class Probe:
             return Reading(Outcome.AGENT_MISSING, _missing(host, said))
         if answer.exit_status == _NOT_EXECUTABLE:
             return Reading(Outcome.AGENT_MISSING, f"the agent cannot be executed{quoted}")
-        if answer.exit_status in (_TIMED_OUT, _KILLED):
-            return Reading(Outcome.TIMEOUT, "the agent did not finish in time")
         if answer.capped:
             return Reading(Outcome.BAD_OUTPUT, "the answer is too long: stopped reading")
+        if answer.exit_status == _TIMED_OUT:
+            return Reading(Outcome.TIMEOUT, "the agent did not finish in time")
+        if answer.exit_status in (_KILLED, _SIGNALLED):
+            return Reading(Outcome.AGENT_ERROR, f"the agent was killed there (out of memory?){quoted}")
         if answer.exit_status == 0 or why != "the answer holds no frame":
             return Reading(Outcome.BAD_OUTPUT, f"{why}{quoted}")
         if _last_line(answer.stderr):
@@ -91,9 +94,10 @@ def _schema_mismatch(got: str, wanted: str, document: Any) -> str:
 
 
 def _missing(host: Host, said: str) -> str:
-    if "timeout" in said:
+    agent = host.gua_command[0] if host.gua_command else DEFAULT_AGENT
+    if "timeout" in said and agent not in said:
         return f"`timeout` of coreutils is missing there: {said}"
-    where = host.gua_command[0] if host.gua_command else f"{DEFAULT_AGENT} or on PATH"
+    where = agent if host.gua_command else f"{agent} or on PATH"
     return f"no agent at {where}: deploy it with ansible-playbook deploy.yml, or set gua_command"
 
 

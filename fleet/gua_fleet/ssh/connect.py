@@ -53,9 +53,13 @@ class Connector:
         self._lock = threading.Lock()
 
     def notes(self) -> tuple[str, ...]:
-        """What was odd about known_hosts and ssh_config, and which keys were recorded; one line each."""
+        """What of ssh_config could not be used, and which host keys were recorded; one line each."""
         recorded = [f"recorded the host key of {line}" for line in self._host_keys.recorded]
-        return (*self._ssh_config.warnings, *self._host_keys.warnings(), *recorded)
+        return (*self._ssh_config.warnings, *recorded)
+
+    def host_key_warnings(self) -> tuple[str, ...]:
+        """The lines of known_hosts files that could not be used."""
+        return self._host_keys.warnings()
 
     def ask(self, attempt: Attempt, argv: Sequence[str], *, cap_bytes: int) -> Answer:
         """What `argv` prints on the attempt's host. Raises HostFailure for everything else.

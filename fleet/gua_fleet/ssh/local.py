@@ -65,7 +65,7 @@ def _read(attempt: Attempt, process: subprocess.Popen[bytes], cap_bytes: int) ->
 
 def _exit_status(attempt: Attempt, process: subprocess.Popen[bytes]) -> int:
     try:
-        return process.wait(attempt.remaining_s())
+        return max(-1, process.wait(attempt.remaining_s()))
     except subprocess.TimeoutExpired:
         raise attempt.timeout() from None
 

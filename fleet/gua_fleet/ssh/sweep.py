@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], object]
 """Called with (hosts done, hosts in all) whenever one is done."""
 
+Notice = Callable[[str], object]
+"""Called with one line for the reader."""
+
 # A month of a big host's history is a few hundred kilobytes; anything near this is not a report.
 OUTPUT_CAP_BYTES = 32 << 20
 
@@ -42,13 +45,23 @@ class SweepSettings:
 
 
 def sweep(
-    hosts: Sequence[Host], probe: Probe, settings: SweepSettings, *, progress: Progress | None = None
+    hosts: Sequence[Host],
+    probe: Probe,
+    settings: SweepSettings,
+    *,
+    progress: Progress | None = None,
+    notice: Notice = lambda line: None,
 ) -> tuple[HostResult, ...]:
     """One result per host, in the order given. Ends within the deadlines even if a library call never returns.
 
     Ctrl-C ends the sweep early: what came so far is kept, the rest is a time-out that says so.
+    notice: told, line by line, which host keys were recorded and what in known_hosts or ssh_config was left out.
     """
-    return _Sweep(hosts, probe, settings, progress).run()
+    running = _Sweep(hosts, probe, settings, progress)
+    results = running.run()
+    for line in running.notes(results):
+        notice(line)
+    return results
 
 
 class _Sweep:
@@ -77,6 +90,13 @@ class _Sweep:
         except KeyboardInterrupt:
             self._interrupt()
         return tuple(self._results[index] for index in range(len(self._hosts)))
+
+    def notes(self, results: Sequence[HostResult]) -> tuple[str, ...]:
+        """Lines for the reader. An odd line of known_hosts is only told when a host's key was not found there."""
+        if self._connector is None:
+            return ()
+        missed = any(result.outcome is Outcome.HOST_KEY_UNKNOWN for result in results)
+        return (*self._connector.notes(), *(self._connector.host_key_warnings() if missed else ()))
 
     def _start(self, waiting: Iterable[int]) -> None:
         while len(self._running) < self._settings.forks:

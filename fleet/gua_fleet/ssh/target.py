@@ -16,38 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gua_fleet.model import Host
+from gua_fleet.ssh_arguments import HARMLESS
 
 USER_KNOWN_HOSTS = "~/.ssh/known_hosts"
 _GLOBAL_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
 _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _CONFIG_FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
-# Keywords that change nothing about which host is reached, as whom, through what, and whether to trust it.
-_HARMLESS = frozenset(
-    {
-        "host",
-        "include",
-        "sendenv",
-        "setenv",
-        "hashknownhosts",
-        "gssapiauthentication",
-        "gssapidelegatecredentials",
-        "forwardx11",
-        "forwardx11trusted",
-        "forwardagent",
-        "compression",
-        "loglevel",
-        "serveraliveinterval",
-        "serveralivecountmax",
-        "controlmaster",
-        "controlpath",
-        "controlpersist",
-        "addkeystoagent",
-        "visualhostkey",
-        "updatehostkeys",
-        "tcpkeepalive",
-        "escapechar",
-    }
-)
 _SSH_G_LIMIT_S = 10.0
 
 
@@ -183,7 +157,7 @@ def _matters(file: Path, depth: int = 0) -> bool:
         keyword, _, rest = line.strip().replace("=", " ", 1).partition(" ")
         if not keyword or keyword.startswith("#"):
             continue
-        if keyword.lower() not in _HARMLESS:
+        if keyword.lower() not in HARMLESS:
             return True
         if keyword.lower() == "include" and any(_matters(part, depth + 1) for part in _included(file, rest, depth)):
             return True

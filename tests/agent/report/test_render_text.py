@@ -65,13 +65,11 @@ def test_report_unknown_is_a_dash_and_zero_a_zero() -> None:
     assert "active      -" in text
 
 
-@pytest.mark.parametrize(
-    ("newest", "stale"),
-    [("2026-03-02T11:58:31Z", False), ("2026-03-02T11:58:29Z", True), ("2026-03-02T13:00:00Z", False)],
-)
-def test_report_older_than_three_intervals_is_marked_stale(newest: str, stale: bool) -> None:
-    text = render_report(report([card("GPU-a", states(3600), now=now(at=newest))]))
-    assert ("STALE" in text) is stale
+def test_report_of_stale_data_says_so_at_its_top_and_once() -> None:
+    stale = {"id": "stale", "severity": "warn", "card": None, "text": "the newest tick is 40 min old"}
+    text = render_report(report([card("GPU-a", states(3600))], findings=[stale]))
+    assert text.splitlines()[2] == "STALE: the newest tick is 40 min old"
+    assert text.count("40 min") == 1
 
 
 def test_report_history_that_begins_inside_the_window_is_said() -> None:

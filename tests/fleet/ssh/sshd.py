@@ -117,9 +117,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def host(
-    server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tuple[str, ...], **more: object
-) -> Host:
+def host(server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tuple[str, ...], **more: object) -> Host:
     """An inventory host that points at `server`. known_hosts: its user file."""
     port = server if isinstance(server, int) else server.port
     values: dict[str, object] = {
@@ -147,7 +145,8 @@ nonce = sys.argv[sys.argv.index("--frame") + 1]
 def frame(document):
     return wrap_document(json.dumps(document), nonce)
 def answer(**more):
-    sys.stdout.write(frame({{"schema": "gua.doctor/1", "ready": True, "checks": [], "arguments": sys.argv[1:], **more}}))
+    document = {{"schema": "gua.doctor/1", "ready": True, "checks": [], "arguments": sys.argv[1:]}}
+    sys.stdout.write(frame({{**document, **more}}))
 {body}
 """
     )
