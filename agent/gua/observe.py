@@ -96,7 +96,7 @@ def _known_devices(database: Path) -> tuple[KnownDevice, ...]:
     try:
         with open_reader(database) as reader:
             return tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
-    except (DatabaseMissing, DatabaseUnusable):
+    except (DatabaseMissing, DatabaseUnusable, OSError):
         # Then storing says what is wrong; the present can be told without the past
         return ()
 
@@ -115,9 +115,9 @@ def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Store
 
 def _may_write(database: Path) -> bool:
     """Whether this user may write the database and the side files next to it."""
-    if database.exists() and not os.access(database, os.W_OK):
+    if os.path.exists(database) and not os.access(database, os.W_OK):
         return False
-    directory = next(parent for parent in database.absolute().parents if parent.exists())
+    directory = next(parent for parent in database.absolute().parents if os.path.exists(parent))
     return os.access(directory, os.W_OK | os.X_OK)
 
 

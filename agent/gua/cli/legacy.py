@@ -80,3 +80,7 @@ def _add(
     for flag in flags:
         parser.add_argument(f"--{flag}", help=_HELP[flag])
     return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

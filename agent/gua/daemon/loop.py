@@ -28,7 +28,7 @@ class TickWriter(Protocol):
 class TickLoop:
     """Ticks at every deadline until told to stop.
 
-    has_no_gpu: asked when the driver cannot be used and no card was ever known: True on a host without any.
+    has_no_gpu: asked when a tick has no card and none was ever known: True on a host without any.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class TickLoop:
         ts_ms = self._clock.now_ms()
         with self._stop.interruptible():
             tick = self._source.collect(ts_ms=ts_ms, cover_ms=self._interval_ms, known=known)
-        nothing_here = tick.status is TickStatus.ERROR and not tick.cards and self._has_no_gpu()
+        answered = tick.status is not TickStatus.UNRESPONSIVE
+        nothing_here = answered and not tick.cards and self._has_no_gpu()
         if nothing_here and not self._said_no_gpu:
             logger.info("no NVIDIA device on the PCI bus: waiting for one")
         self._said_no_gpu = nothing_here

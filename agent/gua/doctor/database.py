@@ -43,7 +43,7 @@ def read_history(path: Path) -> History:
     try:
         with open_reader(path) as reader:
             return History(last=reader.newest_daemon_tick())
-    except (DatabaseMissing, DatabaseUnusable) as exc:
+    except (DatabaseMissing, DatabaseUnusable, OSError) as exc:
         return History(error=exc)
 
 
@@ -62,7 +62,7 @@ def check_database_rights(path: Path) -> Check:
     """That only its owner writes beside the database: a reader who may leaves files there that stop the daemon."""
     files = [p for p in (path, Path(f"{path}-wal"), Path(f"{path}-shm")) if os.path.exists(p)]
     if not files:
-        return Check("database_rights", SKIP, "no database yet")
+        return Check("database_rights", SKIP, "no database that this user can see")
     directory, owner = os.stat(path.parent), os.stat(files[0])
     details = {"owner_uid": owner.st_uid, "group_gid": owner.st_gid, "mode": f"{stat.S_IMODE(owner.st_mode):04o}"}
     strangers = [str(p) for p in files if os.stat(p).st_uid != owner.st_uid]
@@ -90,7 +90,7 @@ def check_database_filesystem(path: Path) -> Check:
 
 
 def _free_bytes(path: Path) -> Optional[int]:
-    place = next((parent for parent in path.absolute().parents if parent.exists()), None)
+    place = next((parent for parent in path.absolute().parents if os.path.exists(parent)), None)
     return None if place is None else shutil.disk_usage(place).free
 
 
