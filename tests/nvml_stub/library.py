@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
-_SOURCES = (_HERE / "nvml_stub.c", _HERE / "scene.c")
+_SOURCES = tuple(_HERE / name for name in ("nvml_stub.c", "dispatch.c", "scene.c"))
+_HEADERS = tuple(_HERE / name for name in ("dispatch.h", "scene.h"))
 _SONAME = "libnvidia-ml.so.1"
 # nvml.h marks what newer drivers replace as deprecated; old functions are what a stub must have.
 _FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-shared", "-fPIC")
@@ -29,6 +30,7 @@ def build(target_dir: Path, *, without: Sequence[str] = ()) -> Path:
     Raises StubUnavailable without gcc or header, and CalledProcessError when the source does not compile.
     """
     header = find_header()
+    target_dir = target_dir.resolve()  # a child with another working directory must find it too
     library = target_dir / _digest(header, without) / _SONAME
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +56,7 @@ def find_header() -> Path:
 
 def _digest(header: Path, without: Sequence[str]) -> str:
     digest = hashlib.sha256(repr((_FLAGS, sorted(without))).encode())
-    for source in (*_SOURCES, _HERE / "scene.h", header):
+    for source in (*_SOURCES, *_HEADERS, header):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -82,6 +82,7 @@ class Child:
                 if snapshot is not None:
                     return snapshot
         except BlockingIOError as exc:
+            self.ready = True  # it came as far as answering; half an answer cannot be waited for any longer
             raise NoAnswer from exc
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc

@@ -12,8 +12,8 @@ from gua.units import bytes_to_mb
 
 _CALL = "nvmlDeviceGetMemoryInfo"
 
-# Boards whose GPU has no memory of its own, where NVML answers NOT_SUPPORTED or zeros by design: DGX Spark (GB10)
-# and Jetson (Thor, Orin, and Tegra in older names). https://docs.nvidia.com/dgx/dgx-spark/known-issues.html
+# Boards whose GPU has no memory of its own: DGX Spark (GB10), where both calls answer NOT_SUPPORTED
+# (https://github.com/XuehaiPan/nvitop/pull/208) or zeros (https://github.com/Syllo/nvtop/pull/411), and Jetson.
 UNIFIED_BOARDS = re.compile(r"\b(GB10|Thor|Orin|Tegra)\b", re.IGNORECASE)
 
 # The v2 call is not there, or not for this card; v1 may be.

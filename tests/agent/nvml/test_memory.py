@@ -42,7 +42,7 @@ def test_v1_that_fails_too_leaves_its_own_fault(read_card: ReadCard) -> None:
     assert reading.faults["memory"].error == "GPU_IS_LOST"
 
 
-@pytest.mark.parametrize("board", ["NVIDIA GB10", "NVIDIA Thor", "Orin (nvgpu)", "NVIDIA Tegra X1"])
+@pytest.mark.parametrize("board", ["NVIDIA GB10", "NVIDIA-GB10", "NVIDIA Thor", "Orin (nvgpu)", "NVIDIA Tegra X1"])
 def test_unified_board_without_memory_reading_says_so(read_card: ReadCard, board: str) -> None:
     reading = read_card(Card("GPU-a", name=board, memory_total=None))
     assert reading.memory_source is MemorySource.UNIFIED

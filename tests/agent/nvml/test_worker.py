@@ -20,13 +20,17 @@ from tests.nvml_stub import Card, Delay, Scene
 WITHIN_S = 20.0
 
 
+def _import_path() -> str:
+    return os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
+
+
 class Worker:
     """A worker process and our side of its socket."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            env = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path)}
+            env = {**os.environ, "PYTHONPATH": _import_path()}
             self.process = subprocess.Popen([*COMMAND, str(theirs.fileno())], pass_fds=(theirs.fileno(),), env=env)
         self.channel = Connection(ours.detach())
         assert self.channel.poll(WITHIN_S)
@@ -105,3 +109,9 @@ def test_unusable_bindings_are_a_fault_and_no_crash(
     worker.process.wait(WITHIN_S)
     assert snapshot.fault.error == "ImportError"
     assert "broken on purpose" in snapshot.fault.message
+
+
+def test_worker_started_by_hand_says_what_to_run_instead() -> None:
+    done = subprocess.run(COMMAND, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": _import_path()})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "gua sync-once" in done.stderr
