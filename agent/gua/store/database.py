@@ -7,12 +7,12 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import uuid
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
-from peewee import DatabaseError, SqliteDatabase
+from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
 from gua.errors import DatabaseMissing, DatabaseUnusable
@@ -24,6 +24,14 @@ from gua.store.writer import StoreWriter
 
 # How long to wait for another writer's transaction (a sync-once beside the daemon takes milliseconds).
 BUSY_TIMEOUT_MS = 5_000
+
+# No reader may keep the writer's -wal from being folded back for longer.
+READ_LIMIT_S = 10.0
+
+# The database, what is not folded back yet, and what a crash in mid-write left to undo.
+_PARTS = ("", "-wal", "-journal")
+
+_COPY_ATTEMPTS = 20
 
 
 def open_writer(
@@ -48,7 +56,7 @@ def open_writer(
             hostname=hostname or os.uname().nodename,
             moved_aside=moved,
         )
-    except (DatabaseError, sqlite3.Error, OSError) as exc:
+    except (PeeweeException, sqlite3.Error, OSError) as exc:
         raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
 
 
@@ -101,9 +109,16 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             stack.enter_context(database.atomic())
             if check_version(database, str(path)) == 0:
                 raise missing(path)  # a daemon is about to make it
+            _limit(connection_of(database))
             yield StoreReader(database)
-        except (DatabaseError, sqlite3.Error, OSError) as exc:
+        except (PeeweeException, sqlite3.Error, OSError) as exc:
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    """End any query once the time is over; SQLite then says `interrupted`."""
+    deadline_s = time.monotonic() + READ_LIMIT_S
+    connection.set_progress_handler(lambda: int(time.monotonic() > deadline_s), 100_000)
 
 
 def missing(path: Path) -> DatabaseMissing:
@@ -113,7 +128,9 @@ def missing(path: Path) -> DatabaseMissing:
 def _open_readable(path: Path, stack: contextlib.ExitStack) -> SqliteDatabase:
     try:
         return _try_read(f"{path.absolute().as_uri()}?mode=ro", stack)
-    except (DatabaseError, sqlite3.Error):
+    except (PeeweeException, sqlite3.Error) as exc:
+        if "locked" in str(exc):
+            raise
         # Without write permission SQLite cannot make the -shm file that a WAL database needs when no daemon runs.
         copy = _stable_copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gua-read-"))))
         return _try_read(copy.as_uri(), stack)
@@ -127,22 +144,23 @@ def _try_read(uri: str, stack: contextlib.ExitStack) -> SqliteDatabase:
 
 
 def _stable_copy(path: Path, folder: Path) -> Path:
-    """A private copy of the database and its -wal that did not change while it was taken."""
-    copy = folder / f"{uuid.uuid4().hex}.db"
-    for _ in range(20):
+    """A private copy of the database, and of what a crash left beside it, that did not change while it was taken."""
+    for attempt in range(_COPY_ATTEMPTS):
+        copy = folder / f"{attempt}.db"
         before = _fingerprint(path)
-        shutil.copyfile(path, copy)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+        for suffix in _PARTS:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         if _fingerprint(path) == before:
             return copy
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{copy}-wal")
+        for suffix in _PARTS:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{copy}{suffix}")
     raise DatabaseUnusable(f"{path} changes faster than it can be copied: try again")
 
 
 def _fingerprint(path: Path) -> tuple[Optional[tuple[int, int, int]], ...]:
-    return tuple(_identity(name) for name in (str(path), f"{path}-wal"))
+    return tuple(_identity(f"{path}{suffix}") for suffix in _PARTS)
 
 
 def _identity(name: str) -> Optional[tuple[int, int, int]]:

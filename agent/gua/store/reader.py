@@ -11,8 +11,9 @@ from peewee import SqliteDatabase
 
 from gua.coverage import SLOT_MS, Span
 from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
-from gua.store.codes import DEVICE_BITS, GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
+from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
+from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.sums import WindowSums
 

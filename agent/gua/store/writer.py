@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Optional
 
-from peewee import SqliteDatabase
+from peewee import PeeweeException, SqliteDatabase
 
 from gua.errors import DatabaseUnusable
 from gua.model import KnownDevice, Rule, Tick
@@ -44,6 +45,7 @@ class StoreWriter:
         self.moved_aside = moved_aside
         self._database = database
         self._session = Session(connection_of(database))
+        self._inode = _inode(str(database.database))
         self._now_ms = now_ms
         self._boot_id = boot_id
         self._hostname = hostname
@@ -54,7 +56,7 @@ class StoreWriter:
     def known_devices(self) -> tuple[KnownDevice, ...]:
         """The cards this host's history expects to see, in the order they were first seen."""
         with self._errors(), self._database.atomic():
-            return TickWriter(self._session).known_devices()
+            return self._in_mind().known_devices()
 
     def begin_run(self, kind: str, interval_ms: int, rule: Rule, agent_version: str) -> None:
         """Begin one life of a collector: kind `daemon`, `sync-once` or `demo`. Ends a run that is under way."""
@@ -122,20 +124,29 @@ class StoreWriter:
                 raise
 
     def _begin(self) -> TickWriter:
-        """Take the next revision; read everything again unless the last one was ours."""
+        """Take the next revision."""
+        ticks = self._in_mind()
+        self._session.rev += 1
+        self._session.connection.execute("UPDATE store SET rev = ? WHERE id = ?", (self._session.rev, self._store))
+        return ticks
+
+    def _in_mind(self) -> TickWriter:
+        """What is known of the database; read again unless the newest revision was ours."""
         rev = int(self._session.rows("SELECT rev FROM store WHERE id = ?", (self._store,))[0][0])
         if self._ticks is None or rev != self._session.rev:
+            self._session.rev = rev
             self._ticks = TickWriter(self._session)
-        self._session.rev = rev + 1
-        self._session.connection.execute("UPDATE store SET rev = ? WHERE id = ?", (rev + 1, self._store))
         return self._ticks
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
+        path = str(self._database.database)
         try:
+            if _inode(path) != self._inode:
+                raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
             yield
-        except sqlite3.Error as exc:
-            raise DatabaseUnusable(f"cannot write {self._database.database}: {exc}") from exc
+        except (PeeweeException, sqlite3.Error) as exc:
+            raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
 
     def _take_store(self, machine_id: str) -> int:
         """The store in force on this machine; a database that came from another machine begins a new one."""
@@ -161,3 +172,11 @@ class StoreWriter:
             return int(rows[0][0])
         columns: dict[str, Any] = dict(zip(_RULE_COLUMNS, values))
         return self._session.insert("rule", **columns, rev=self._session.rev)
+
+
+def _inode(path: str) -> Optional[int]:
+    """Which file is there now; None when there is none."""
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta, timezone
 from pathlib import Path
 
 from tests.agent.store.opened import report, stored
@@ -37,3 +38,38 @@ def test_ragged_window_equals_the_part_of_the_ticks_in_it(tmp_path: Path) -> Non
 
     assert found["card_s"]["active"] == 45 * 60 - 5
     assert found["coverage"]["unobserved_card_s"] == 0
+
+
+def test_history_that_begins_within_the_window_is_said_and_not_expected_before(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [tick(MONDAY + n * MINUTE, card(), cover_ms=MINUTE) for n in range(30, 60)])
+
+    found = report(path, MONDAY, MONDAY + HOUR)
+
+    assert found["window"]["history_begins"] == "2026-03-02T00:30:00Z"
+    assert found["coverage"]["expected_card_s"] == 30 * 60
+
+
+def test_hours_of_the_week_follow_a_zone_of_three_quarters_of_an_hour(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [tick(MONDAY + n * MINUTE, card(), cover_ms=MINUTE) for n in range(60)])
+    kathmandu = timezone(timedelta(hours=5, minutes=45))
+
+    found = report(path, MONDAY, MONDAY + HOUR, zone=kathmandu, zone_name="Asia/Kathmandu")
+
+    hours = {(one["weekday"], one["hour"]): one["card_s"]["truly-idle"] for one in found["hours_of_week"]}
+    assert hours == {(0, 5): 15 * 60, (0, 6): 45 * 60}
+
+
+def test_a_card_met_after_the_window_is_not_in_it(tmp_path: Path) -> None:
+    early = [tick(MONDAY + n * MINUTE, card(), cover_ms=MINUTE) for n in range(60)]
+    late = tick(MONDAY + 2 * HOUR, card(), card("GPU-b"), cover_ms=MINUTE)
+    path = stored(tmp_path / "gua.db", [*early, late])
+
+    assert [one["uuid"] for one in report(path, MONDAY, MONDAY + HOUR)["cards"]] == ["GPU-a"]
+
+
+def test_what_the_newest_tick_covers_beyond_now_is_not_counted_yet(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [tick(MONDAY, card(), cover_ms=MINUTE)])
+
+    found = report(path, MONDAY - HOUR, MONDAY + HOUR, now_ms=MONDAY + 10 * SECOND)
+
+    assert found["coverage"]["expected_card_s"] == found["coverage"]["observed_card_s"] == 10

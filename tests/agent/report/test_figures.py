@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -165,3 +166,25 @@ def _compare_holds(found: Report, ticks: list[Tick]) -> None:
         (one["card"], one["key"], tuple(sorted((k, s) for k, s in one["s"].items() if s)), one["long"], one["open"])
         for one in hold_lives(ticks, RULE.long_idle_s)
     )
+
+
+@settings(max_examples=30, deadline=None)
+@given(_case(), st.integers(1, 4))
+def test_a_window_split_at_slot_edges_adds_up(case: tuple[list[Tick], list[int], int, int], slots: int) -> None:
+    ticks, cuts, since_s, until_s = case
+    middle_s = (since_s // 900 + slots) * 900
+    until_s = max(until_s, middle_s + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "gua.db"
+        _write(path, ticks, cuts)
+        whole, *halves = (
+            report(path, start * 1000, end * 1000, now_ms=_far(ticks, until_s))
+            for start, end in ((since_s, until_s), (since_s, middle_s), (middle_s, until_s))
+        )
+    for name in ("expected_card_s", "observed_card_s", "unobserved_card_s"):
+        assert whole["coverage"][name] == sum(half["coverage"][name] for half in halves)
+    assert whole["samples"] == sum(half["samples"] for half in halves)
+    for user in whole["users"]:
+        for name in ("card_s", "share_s", "shared_card_s", "idle_held_long_card_s", "samples"):
+            parts = [one[name] for half in halves for one in half["users"] if one["user"] == user["user"]]
+            assert user[name] == pytest.approx(sum(parts), abs=1e-6)

@@ -251,3 +251,41 @@ def test_a_folder_that_may_not_be_entered_gets_one_line(shared: Path) -> None:
     path = stored(shared / "closed" / "gua.db", minutes(1))
     path.parent.chmod(0o700)
     assert re.match("DatabaseUnusable: cannot read .*ermission denied", read_as_nobody(path))
+
+
+def _come_and_go(path: Path, lives: int) -> None:
+    """Daemons one after another; every other one ends as if killed, with everything still in the -wal."""
+    for life in range(lives):
+        child = os.fork()
+        if child == 0:
+            try:
+                opened = writing(path)
+                writer = opened.__enter__()
+                for one in minutes(3, start=3 * life):
+                    writer.write_tick(one)
+                    time.sleep(0.01)
+                if life % 2 == 0:
+                    writer.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(0.01)
+
+
+def test_reads_without_write_permission_never_fail_nor_go_back_while_a_daemon_comes_and_goes(shared: Path) -> None:
+    path = stored(shared / "gua.db", [])
+    path.chmod(0o644)
+    lives = 8
+    daemon = os.fork()
+    if daemon == 0:
+        try:
+            _come_and_go(path, lives)
+        finally:
+            os._exit(0)
+    answers = []
+    while os.waitpid(daemon, os.WNOHANG) == (0, 0):
+        answers.append(read_as_nobody(path))
+    answers.append(read_as_nobody(path))
+    assert [one for one in answers if not one.isdigit()] == []
+    assert [int(one) for one in answers] == sorted(int(one) for one in answers)
+    assert answers[-1] == str(3 * lives)
