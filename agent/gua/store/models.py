@@ -123,7 +123,7 @@ class CardNow(_Row):
 
 
 class GpuSample(_Row):
-    """Readings and evidence of one card-tick. id: codes.sample_id of tick and device, a fifth smaller than two columns.
+    """Readings and evidence of one card-tick. id: sample_id of tick and device, a fifth smaller than two columns.
 
     power_dw: tenths of a watt. energy_j: by the card's own counter since its previous tick; None at a gap or reset.
     """

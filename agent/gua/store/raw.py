@@ -9,8 +9,9 @@ from typing import Any, Optional
 
 from gua.coverage import Span
 from gua.model import UserSource
-from gua.store.codes import DEVICE_BITS, GRAPHICS, IDLE_HELD, USER_SOURCE_CODE, sample_ids
+from gua.store.codes import GRAPHICS, IDLE_HELD, USER_SOURCE_CODE
 from gua.store.credit import Sample
+from gua.store.sample_id import DEVICE_BITS, sample_ids
 from gua.store.session import Session
 
 _TICKS = (

@@ -10,9 +10,10 @@ from typing import Any, Optional
 from peewee import SqliteDatabase
 
 from gua.coverage import SLOT_MS, Span
-from gua.model import ProcessType, Rule, State, UserSource, Verdict
-from gua.store.codes import DEVICE_BITS, GRAPHICS, PROCESS_TYPES, STATES, USER_SOURCES, VERDICTS
+from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
+from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
+from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.sums import WindowSums
 
@@ -74,6 +75,15 @@ class HoldRow:
     long_idle_ms: int
 
 
+@dataclass(frozen=True)
+class TickRow:
+    """One tick and the interval of its run."""
+
+    at_ms: int
+    status: TickStatus
+    interval_ms: int
+
+
 class StoreReader:
     def __init__(self, database: SqliteDatabase) -> None:
         self._session = Session(connection_of(database))
@@ -109,6 +119,14 @@ class StoreReader:
         """Time of the tick stored last; None when there was none."""
         rows = self._session.rows("SELECT ts_ms FROM tick ORDER BY id DESC LIMIT 1")
         return int(rows[0][0]) if rows else None
+
+    def newest_daemon_tick(self) -> Optional[TickRow]:
+        """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
+        rows = self._session.rows(
+            "SELECT ts_ms, status, interval_ms FROM tick JOIN run ON run.id = tick.run"
+            " WHERE kind <> 'sync-once' ORDER BY tick.id DESC LIMIT 1"
+        )
+        return TickRow(rows[0][0], STATUSES[rows[0][1]], rows[0][2]) if rows else None
 
     def devices(self) -> tuple[DeviceRow, ...]:
         """Every card ever seen, in display order."""

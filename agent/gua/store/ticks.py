@@ -17,7 +17,6 @@ from gua.store.codes import (
     STATE_OF_VERDICT,
     STATUS_CODE,
     VERDICT_CODE,
-    sample_id,
 )
 from gua.store.credit import Credits, Sample
 from gua.store.devices import DeviceRow, Devices
@@ -25,6 +24,7 @@ from gua.store.holds import Holds, Seen, users_of
 from gua.store.people import People
 from gua.store.present import Present
 from gua.store.raw import samples_of, ticks_between
+from gua.store.sample_id import sample_id
 from gua.store.session import Session, TickTime
 from gua.store.stretches import Stretch, Stretches
 
