@@ -44,7 +44,7 @@ def format_share(value: Share) -> str:
     if value.point is None or value.low is None or value.high is None:
         return "-"
     point, low, high = round(value.point * 100), _outward(value.low, math.floor), _outward(value.high, math.ceil)
-    return f"{point} %" if value.low == value.high else f"{point} % ({low}-{high} %)"
+    return f"{point} %" if math.isclose(value.low, value.high, abs_tol=1e-9) else f"{point} % ({low}-{high} %)"
 
 
 def _outward(fraction: float, rounding: Any) -> int:

@@ -153,6 +153,7 @@ def _lives_in(row: DeviceRow, window: ReportWindow) -> bool:
 
 def _card(row: DeviceRow, verdicts: Mapping[int, list[int]], window: ReportWindow, now: Optional[NowRow]) -> Card:
     observed_ms = sum(amounts[COVERED] for amounts in verdicts.values())
+    known_ms = sum(amounts[ENERGY_MS] for amounts in verdicts.values())
     life = (row.first_seen_ms, window.until_ms if row.retired_at_ms is None else row.retired_at_ms)
     # A clock set back can leave time that was seen before the card was met or after it was retired.
     expected_ms = max(observed_ms, length_ms(clip(life, window.span)))
@@ -165,7 +166,8 @@ def _card(row: DeviceRow, verdicts: Mapping[int, list[int]], window: ReportWindo
         "retired_at": None if row.retired_at_ms is None else to_iso(row.retired_at_ms),
         "card_s": _verdict_states(verdicts, COVERED),
         "samples": sum(amounts[SAMPLES] for amounts in verdicts.values()),
-        "energy_j": _verdict_states(verdicts, ENERGY) if any(a[ENERGY_MS] for a in verdicts.values()) else None,
+        "energy_j": _verdict_states(verdicts, ENERGY) if known_ms else None,
+        "energy_known_s": known_ms / 1000,
         "expected_card_s": expected_ms / 1000,
         "unobserved_card_s": (expected_ms - observed_ms) / 1000,
         "now": _now(now) if now else None,
@@ -258,6 +260,7 @@ def _user(user: UserRow, states: Mapping[int, list[int]]) -> User:
         "idle_held_card_s": by_state["idle-held"],
         "idle_held_long_card_s": total(LONG_IDLE) / 1000,
         "energy_j": total(USER_ENERGY) / 1000 if total(USER_ENERGY_MS) else None,
+        "energy_known_s": total(USER_ENERGY_MS) / 1000,
         "samples": total(USER_SAMPLES),
     }
 

@@ -82,9 +82,9 @@ def _about_coverage(report: Report) -> list[Finding]:
     expected_s, unknown_s = coverage["expected_card_s"], report["card_s"]["unknown"]
     if expected_s and unknown_s > UNKNOWN_HIGH * expected_s:
         reason = max(coverage["unknown_by_reason"], key=lambda name: coverage["unknown_by_reason"][name])
-        text = f"{unknown_s / expected_s:.0%} of the expected time was looked at and could not be told, mostly {reason}"
+        text = f"{100 * unknown_s / expected_s:.0f} % of the expected time was looked at and could not be told, mostly {reason}"
         findings.append(_finding("unknown_high", "warn", text))
     if expected_s and coverage["unobserved_card_s"] > UNOBSERVED_HIGH * expected_s:
-        text = f"{coverage['unobserved_card_s'] / expected_s:.0%} of the expected time was not looked at"
+        text = f"{100 * coverage['unobserved_card_s'] / expected_s:.0f} % of the expected time was not looked at"
         findings.append(_finding("unobserved_high", "warn", text))
     return findings

@@ -35,13 +35,11 @@ def open_writer(
     making one. A file that is no database is moved aside, and the writer's `moved_aside` says where.
     Raises DatabaseUnusable: newer schema, no permission, locked for too long.
     """
-    if not create and not path.exists():
-        raise missing(path)
-    moved = move_aside(path, clock.now_ms()) if path.exists() else None
     try:
+        if not create and not path.exists():
+            raise missing(path)
         prepare_file(path)
-        database = _open_writable(path)
-        migrate(database, str(path), clock.now_ms())
+        database, moved = _open_or_move_aside(path, clock.now_ms())
         return StoreWriter(
             database,
             now_ms=clock.now_ms,
@@ -54,14 +52,39 @@ def open_writer(
         raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
 
 
-def _open_writable(path: Path) -> SqliteDatabase:
+def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
+    try:
+        return _open_writable(path, now_ms), None
+    except (DatabaseError, sqlite3.DatabaseError) as exc:
+        if not _is_damage(exc):
+            raise
+    aside = move_aside(path, now_ms)
+    prepare_file(path)
+    return _open_writable(path, now_ms), aside
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether SQLite calls the file itself bad; locks, rights and full disks are OperationalErrors."""
+    cause = error.__cause__ if isinstance(error, DatabaseError) and error.__cause__ else error
+    return type(cause) in (DatabaseError, sqlite3.DatabaseError)
+
+
+def _open_writable(path: Path, now_ms: int) -> SqliteDatabase:
     database = SqliteDatabase(str(path), timeout=BUSY_TIMEOUT_MS / 1000)
-    connection = connection_of(database)
+    try:
+        _prepare_connection(connection_of(database), path)
+        migrate(database, str(path), now_ms)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _prepare_connection(connection: sqlite3.Connection, path: Path) -> None:
     # Switching to WAL takes a lock, so the patience for it comes first.
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_file_system(path.parent) else 'WAL'}")
     connection.execute("PRAGMA synchronous = NORMAL")
-    return database
 
 
 @contextlib.contextmanager
@@ -70,17 +93,17 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
 
     Raises DatabaseMissing when there is none; DatabaseUnusable when it cannot be read, is not ours or is newer.
     """
-    if not path.exists():
-        raise missing(path)
     with contextlib.ExitStack() as stack:
         try:
+            if not path.exists():
+                raise missing(path)
             database = _open_readable(path, stack)
-            check_version(database, str(path))
             stack.enter_context(database.atomic())
-            reader = StoreReader(database)
+            if check_version(database, str(path)) == 0:
+                raise missing(path)  # a daemon is about to make it
+            yield StoreReader(database)
         except (DatabaseError, sqlite3.Error, OSError) as exc:
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
-        yield reader
 
 
 def missing(path: Path) -> DatabaseMissing:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from pathlib import Path
-from typing import Optional
 
 from gua.units import to_iso
 
 FILE_MODE = 0o640
 FOLDER_MODE = 0o750
-
-_SQLITE_MAGIC = b"SQLite format 3\0"
 
 # statfs f_type of file systems whose shared memory does not work between machines (linux/magic.h).
 _NETWORK_MAGIC = frozenset(
@@ -53,16 +51,15 @@ def prepare_file(path: Path) -> None:
     os.close(handle)
 
 
-def move_aside(path: Path, now_ms: int) -> Optional[Path]:
-    """Rename a file that is no SQLite database, and say where it went; None when it is one (or empty)."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(_SQLITE_MAGIC))
-    except OSError:
-        return None  # not readable: the attempt to open it will say so better
-    if head in (b"", _SQLITE_MAGIC):
-        return None
+def move_aside(path: Path, now_ms: int) -> Path:
+    """Rename a file that is no usable database, its -wal and -shm with it, and say where it went."""
     stamp = to_iso(now_ms - now_ms % 1000).replace(":", "").replace("-", "")
-    aside = path.with_name(f"{path.name}.not-a-database-{stamp}")
-    path.rename(aside)
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
     return aside

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from gua.store.codes import GRAPHICS
-from gua.store.session import Session
+from gua.store.session import Session, TickTime
 
 _STATE_COLUMNS = ("active_ms", "idle_held_ms", "truly_idle_ms", "unknown_ms")  # in the order of codes.STATES
 
@@ -30,16 +30,6 @@ class Seen:
     user: int
     type: int
     memory_mb: Optional[int]
-
-
-@dataclass(frozen=True)
-class TickTime:
-    """When a tick was and what it covers; until_ms: the end of that, or its own time when it covers nothing."""
-
-    id: int
-    ts_ms: int
-    until_ms: int
-    covered_ms: int
 
 
 @dataclass

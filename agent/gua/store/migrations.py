@@ -34,8 +34,16 @@ SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def check_version(database: SqliteDatabase, path: str) -> int:
-    """The schema version of an open database. Raises DatabaseUnusable when a newer program wrote it."""
-    version = int(connection_of(database).execute("PRAGMA user_version").fetchone()[0])
+    """The schema version of an open database; 0 when nothing is in it yet.
+
+    Raises DatabaseUnusable when another program, or a newer gua, wrote it.
+    """
+    version, application, tables = (
+        int(connection_of(database).execute(query).fetchone()[0])
+        for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
+    )
+    if tables and application != APPLICATION_ID:
+        raise DatabaseUnusable(f"{path} was not made by gua: name another file with --db")
     if version > SCHEMA_VERSION:
         raise DatabaseUnusable(
             f"{path} was written by a newer gua (schema {version}, this one knows {SCHEMA_VERSION}): update gua here"

@@ -108,7 +108,10 @@ class Device(_Row):
 
 
 class CardNow(_Row):
-    """The newest tick of each card. since_ms: when its state began, by unbroken ticks. Local: not exported."""
+    """The newest tick of each card. since_ms: when its state began, by unbroken ticks. energy_j: its own counter.
+
+    Made anew from what comes, so it is not exported.
+    """
 
     device = IntegerField(primary_key=True)
     tick = IntegerField()
@@ -116,13 +119,16 @@ class CardNow(_Row):
     since_ms = IntegerField()
     until_ms = IntegerField()
     last_seen_ms = IntegerField(null=True)
+    energy_j = IntegerField(null=True)
 
 
 class GpuSample(_Row):
-    """Readings and evidence of one card-tick. power_dw: tenths of a watt. energy_j: the card's own counter."""
+    """Readings and evidence of one card-tick. id: sample_id of tick and device, a fifth smaller than two columns.
 
-    tick = IntegerField()
-    device = IntegerField()
+    power_dw: tenths of a watt. energy_j: by the card's own counter since its previous tick; None at a gap or reset.
+    """
+
+    id = IntegerField(primary_key=True)
     verdict = IntegerField()
     flags = IntegerField()
     util_pct = IntegerField(null=True)
@@ -133,10 +139,6 @@ class GpuSample(_Row):
     holders = IntegerField(null=True)
     held_mb = IntegerField()
     unattributed_mb = IntegerField(null=True)
-
-    class Meta:
-        without_rowid = True
-        primary_key = CompositeKey("tick", "device")
 
 
 class User(_Row):

@@ -11,6 +11,7 @@ from gua.coverage import Span
 from gua.model import UserSource
 from gua.store.codes import GRAPHICS, IDLE_HELD, USER_SOURCE_CODE
 from gua.store.credit import Sample
+from gua.store.sample_id import DEVICE_BITS, sample_ids
 from gua.store.session import Session
 
 _TICKS = (
@@ -98,10 +99,13 @@ def _raw_sample(
 
 
 def _sample_rows(session: Session, first: int, last: int, device: Optional[int]) -> Iterable[Any]:
-    query = "SELECT tick, device, verdict, power_dw, holders FROM gpu_sample WHERE tick BETWEEN ? AND ?"
+    query = (
+        f"SELECT id >> {DEVICE_BITS}, id & {(1 << DEVICE_BITS) - 1} AS device, verdict, power_dw, holders"
+        " FROM gpu_sample WHERE id BETWEEN ? AND ?"
+    )
     if device is None:
-        return session.rows(query, (first, last))
-    return session.rows(f"{query} AND device = ?", (first, last, device))
+        return session.rows(query, sample_ids(first, last))
+    return session.rows(f"{query} AND device = ?", (*sample_ids(first, last), device))
 
 
 def _holds(session: Session, first: int, last: int) -> dict[int, list[RawHold]]:

@@ -13,6 +13,7 @@ from gua.coverage import SLOT_MS, Span
 from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
+from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.sums import WindowSums
 
@@ -159,7 +160,7 @@ class StoreReader:
         rows = self._session.rows(
             "SELECT card_now.device, ts_ms, since_ms, verdict, util_pct, memory_used_mb FROM card_now"
             " JOIN tick ON tick.id = card_now.tick JOIN device ON device.id = card_now.device"
-            " JOIN gpu_sample ON gpu_sample.tick = card_now.tick AND gpu_sample.device = card_now.device"
+            f" JOIN gpu_sample ON gpu_sample.id = (card_now.tick << {DEVICE_BITS} | card_now.device)"
             " WHERE retired_at_ms IS NULL"
         )
         return {

@@ -1,4 +1,4 @@
-"""What the writer's helpers share during one transaction."""
+"""What the writer's helpers share during one transaction and one tick."""
 
 from __future__ import annotations
 
@@ -33,3 +33,17 @@ class Session:
         names, marks = ", ".join(columns), ", ".join("?" * len(columns))
         cursor = self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(columns.values()))
         return int(cursor.lastrowid or 0)
+
+
+@dataclass(frozen=True)
+class TickTime:
+    """When a tick was and what it covers; until_ms: the end of that, or its own time when it covers nothing.
+
+    interval_ms: how much time it might have covered. covered_ms: how much it does.
+    """
+
+    id: int
+    ts_ms: int
+    until_ms: int
+    interval_ms: int
+    covered_ms: int

@@ -20,14 +20,15 @@ from gua.store.codes import (
 )
 from gua.store.credit import Credits, Sample
 from gua.store.devices import DeviceRow, Devices
-from gua.store.holds import Holds, Seen, TickTime, users_of
+from gua.store.holds import Holds, Seen, users_of
 from gua.store.people import People
 from gua.store.present import Present
 from gua.store.raw import samples_of, ticks_between
-from gua.store.session import Session
+from gua.store.sample_id import sample_id
+from gua.store.session import Session, TickTime
 from gua.store.stretches import Stretch, Stretches
 
-_SAMPLE = "INSERT OR REPLACE INTO gpu_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAMPLE = "INSERT OR REPLACE INTO gpu_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CARD_SLOT = (
     "INSERT INTO card_slot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
     " covered_ms = covered_ms + excluded.covered_ms, samples = samples + excluded.samples,"
@@ -73,14 +74,13 @@ class TickWriter:
         tick_id = self._insert_tick(tick, run, spans)
         self._counts[tick.ts_ms // SLOT_MS, STATUS_CODE[tick.status], tick.cover_ms] += 1
         covered_ms = sum(length_ms(span) for span in spans)
-        time = TickTime(tick_id, tick.ts_ms, spans[-1][1] if spans else tick.ts_ms, covered_ms)
+        time = TickTime(tick_id, tick.ts_ms, spans[-1][1] if spans else tick.ts_ms, tick.cover_ms, covered_ms)
         cut = tuple(pieces(spans))
         for device, card in cards:
             verdict = VERDICT_CODE[card.verdict]
             stretch = self._stretches.advance(device.id, rule, tick_id, verdict, spans, tick.cover_ms)
             self._turn_long(stretch, tick_id, long_idle_ms)
             self._take_card(device, card, time, rule, cut, is_long=stretch is not None and stretch.is_long)
-            self._present.note(device.id, card, time, tick.cover_ms)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -148,7 +148,8 @@ class TickWriter:
         self._credits.add(
             Sample(device.id, rule, verdict, users, power_dw, is_long), cut, counted_in=time.ts_ms // SLOT_MS
         )
-        self._samples.append(_sample_row(time.id, device.id, verdict, card, power_dw))
+        energy_j = self._present.note(device.id, card, time)
+        self._samples.append(_sample_row(sample_id(time.id, device.id), verdict, card, power_dw, energy_j))
 
     def _seen(self, card: CardTick) -> list[Seen]:
         seen = []
@@ -180,7 +181,9 @@ def _power_dw(card: CardTick) -> Optional[int]:
     return None if reading.power_w is None or reading.mig is not None else round(reading.power_w * 10)
 
 
-def _sample_row(tick: int, device: int, verdict: int, card: CardTick, power_dw: Optional[int]) -> tuple[Any, ...]:
+def _sample_row(
+    sample: int, verdict: int, card: CardTick, power_dw: Optional[int], energy_j: Optional[int]
+) -> tuple[Any, ...]:
     reading, evidence = card.reading, card.evidence
     flags = (
         evidence.held_unknown * FLAG_HELD_UNKNOWN
@@ -189,15 +192,14 @@ def _sample_row(tick: int, device: int, verdict: int, card: CardTick, power_dw: 
         | evidence.unified * FLAG_UNIFIED
     )
     return (
-        tick,
-        device,
+        sample,
         verdict,
         flags,
         reading.util_pct,
         reading.memory_used_mb,
         reading.temperature_c,
         power_dw,
-        None if reading.energy_mj is None else reading.energy_mj // 1000,
+        energy_j,
         evidence.holders,
         evidence.held_mb,
         evidence.unattributed_mb,
