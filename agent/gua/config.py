@@ -130,6 +130,13 @@ def settings_file(named: Optional[Path], environ: Mapping[str, str]) -> Optional
     return next((path for path in usual if os.path.isfile(path)), None)
 
 
+def describe_default(key: Key) -> str:
+    """A key's default as one would write it in the file. Pure."""
+    if key.default is None:
+        return "not set"
+    return f'"{key.default}"' if isinstance(key.default, str) else str(key.default).lower()
+
+
 def _rule(values: Mapping[str, Any]) -> Rule:
     return Rule(
         active_util_pct=values["rule.active_util_pct"],

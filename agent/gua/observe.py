@@ -96,7 +96,7 @@ def _known_devices(database: Path) -> tuple[KnownDevice, ...]:
     try:
         with open_reader(database) as reader:
             return tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
-    except (DatabaseMissing, DatabaseUnusable, OSError):
+    except (DatabaseMissing, DatabaseUnusable):
         # Then storing says what is wrong; the present can be told without the past
         return ()
 

@@ -14,7 +14,7 @@ from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.errors import DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_type, read_filesystem_type
 from gua.location import Location
-from gua.model import TickStatus
+from gua.model import KnownDevice, TickStatus
 from gua.text import shown
 from gua.units import format_duration, to_iso
 
@@ -30,10 +30,14 @@ _STALE_FLOOR_MS = 15_000
 
 @dataclass(frozen=True)
 class History:
-    """What reading the database gave: why it cannot be read, or the newest tick of a daemon (None before the first)."""
+    """What reading the database gave: why it cannot be read, or what is in it.
+
+    last: the newest tick of a daemon, None before the first. known: the cards that are expected here.
+    """
 
     error: Optional[Exception] = None
     last: Optional[TickRow] = None
+    known: tuple[KnownDevice, ...] = ()
 
 
 def read_history(path: Path) -> History:
@@ -42,8 +46,9 @@ def read_history(path: Path) -> History:
 
     try:
         with open_reader(path) as reader:
-            return History(last=reader.newest_daemon_tick())
-    except (DatabaseMissing, DatabaseUnusable, OSError) as exc:
+            known = tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
+            return History(last=reader.newest_daemon_tick(), known=known)
+    except (DatabaseMissing, DatabaseUnusable) as exc:
         return History(error=exc)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.model import CardReading, FaultKind, Snapshot
+from gua.model import READING_HANDLE, CardReading, Fault, FaultKind, KnownDevice, Reason, Snapshot
+from gua.reconcile import reconcile
 from gua.text import shown
 
 _MODULE_VERSION = re.compile(r"Kernel Module\b.*?\s(\d+\.\d+(?:\.\d+)?)\s")
@@ -21,24 +23,23 @@ _CURES = {
 }
 
 
-def check_nvml(snapshot: Snapshot, *, gpu_less: bool) -> Check:
-    """Whether NVML answers, and for every card."""
+def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bool) -> Check:
+    """Whether NVML answers, and for every card. known: the cards that this host's history expects."""
     if snapshot.unresponsive:
         cure = "look in `dmesg` for a hung driver; only a reboot frees a call that blocks in the kernel"
         return Check("nvml", FAIL, "NVML does not answer", cure)
     if snapshot.fault is not None:
-        return _without_nvml(snapshot, gpu_less=gpu_less)
+        return _without_nvml(snapshot.fault, gpu_less=gpu_less)
+    absent = _absent(snapshot, known)
     details = {
         "gpus": len(snapshot.cards),
         "driver_version": snapshot.driver_version,
         "nvml_version": snapshot.nvml_version,
-        "lost": [{"index": slot.index, "error": slot.fault.error} for slot in snapshot.lost],
+        "absent": absent,
     }
-    if snapshot.lost:
-        lost = ", ".join(f"card {slot.index}: {slot.fault.error}" for slot in snapshot.lost)
-        return Check(
-            "nvml", FAIL, f"lost {lost}", "look for Xid messages in `dmesg`; reset the card or reboot", details
-        )
+    if absent:
+        cure = "look for Xid messages in `dmesg`; reset the card or reboot"
+        return Check("nvml", FAIL, "; ".join(absent), cure, details)
     if not snapshot.cards and not gpu_less:
         cure = "look in `dmesg` why the driver does not take the cards"
         return Check("nvml", FAIL, "NVML answers, but lists no card", cure, details)
@@ -49,9 +50,25 @@ def check_nvml(snapshot: Snapshot, *, gpu_less: bool) -> Check:
     return Check("nvml", OK, f"{len(snapshot.cards)} cards, driver {snapshot.driver_version or '-'}", None, details)
 
 
-def _without_nvml(snapshot: Snapshot, *, gpu_less: bool) -> Check:
-    fault = snapshot.fault
-    assert fault is not None
+def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
+    """One text for each card that should be there and is not, or cannot be opened."""
+    cards = [card for card in reconcile(snapshot, known).cards if card.absent is not None]
+    told = [f"{_place(card)}, {card.uuid}: {_why_absent(card)}" for card in cards]
+    # A slot that belongs to no known card has nothing but its index
+    nameless = snapshot.lost if not any(card.absent is Reason.CARD_LOST for card in cards) else ()
+    return told + [f"card {slot.index}: {slot.fault.error}" for slot in nameless]
+
+
+def _why_absent(card: CardReading) -> str:
+    fault = card.faults.get(READING_HANDLE)
+    return "missing, NVML does not list it" if fault is None else fault.error
+
+
+def _place(card: CardReading) -> str:
+    return f"card {'-' if card.index is None else card.index} at {card.pci_bus_id or '-'}"
+
+
+def _without_nvml(fault: Fault, *, gpu_less: bool) -> Check:
     if gpu_less:
         return Check("nvml", SKIP, "no NVIDIA device, so nothing to ask", None, {"gpus": 0})
     summary = f"NVML cannot be used: {fault.error}: {shown(fault.message, 200)}"
@@ -60,9 +77,8 @@ def _without_nvml(snapshot: Snapshot, *, gpu_less: bool) -> Check:
 
 
 def _failures(card: CardReading) -> list[str]:
-    place = f"card {'-' if card.index is None else card.index} at {card.pci_bus_id or '-'}"
     failed = sorted(f"{reading} {f.error}" for reading, f in card.faults.items() if f.kind is FaultKind.FAILED)
-    return [f"{place}: {', '.join(failed)}"] if failed else []
+    return [f"{_place(card)}: {', '.join(failed)}"] if failed else []
 
 
 def check_driver_match(procfs: Path, snapshot: Snapshot) -> Check:

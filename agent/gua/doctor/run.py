@@ -40,7 +40,7 @@ def run_doctor(
         host.check_device_files(dev, gpu_less=gpu_less, nvml_works=bool(snapshot.cards)),
         host.check_pci(devices, snapshot),
         host.check_nvidia_smi(gpu_less=gpu_less),
-        driver.check_nvml(snapshot, gpu_less=gpu_less),
+        driver.check_nvml(snapshot, history.known, gpu_less=gpu_less),
         driver.check_driver_match(procfs, snapshot),
         driver.check_persistence_mode(),
         host.check_hidepid(_mountinfo(procfs), groups=os.getgroups(), root=os.geteuid() == 0),
