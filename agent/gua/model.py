@@ -117,6 +117,7 @@ READING_TEMPERATURE = "temperature"
 READING_POWER = "power"
 READING_ENERGY = "energy"
 READING_HANDLE = "handle"
+READING_PCI = "pci_bus_id"
 
 
 @dataclass(frozen=True)
