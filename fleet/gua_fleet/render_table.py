@@ -56,7 +56,7 @@ def _title(document: Document, columns: int, look: Look) -> list[str]:
 def _headline(document: Document, columns: int, look: Look) -> list[str]:
     basis = (
         f"{rows.coverage_text(document)} Shares are of the known time; bounds count everything unknown or not seen "
-        "for or against a state. Equivalent cards: the share times the cards of the hosts that answered."
+        "for or against a state. Equivalent cards: the share times the cards of the hosts that reported."
     )
     return [
         *_table(rows.headline_table(document), look),
@@ -103,7 +103,7 @@ def _silent(document: Document, columns: int, look: Look) -> list[str]:
     for host in rows.silent_hosts(document):
         reason = shown(host["detail"] or "no reason given", _TEXT_LIMIT)
         lines += wrapped(f"{shown(host['name'])}: {shown(host['outcome'])}: {reason}", columns, hanging="  ")
-    return [look.bold("Hosts without an answer"), *lines] if lines else []
+    return [look.bold("Hosts without a report"), *lines] if lines else []
 
 
 def _findings(document: Document, columns: int, look: Look) -> list[str]:

@@ -15,7 +15,7 @@ from gua.report.cells import UNKNOWN, count, equivalent_cards, fit, hours, model
 from gua.shares import format_share, share
 from gua.text import shown
 from gua.units import format_duration, parse_time_ms
-from gua_fleet.model import Document
+from gua_fleet.model import Document, Outcome
 
 _KNOWN = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
 # Chosen so that no table is wider than 100 columns.
@@ -144,18 +144,28 @@ def scheduler_lines(document: Document) -> list[str]:
 
 
 def silent_hosts(document: Document) -> list[Mapping[str, Any]]:
-    """The host rows without an answer, in inventory order."""
+    """The rows of hosts that sent no report, in inventory order."""
     return [host for host in document["hosts"] if host["outcome"] != "ok"]
 
 
 def answered_text(document: Document) -> str:
-    """How many hosts answered, and by name those that did not, with what is known to be missing."""
+    """How many hosts reported, and by name those that failed and those that had nothing to report."""
     total, silent = len(document["hosts"]), silent_hosts(document)
-    text = f"{total - len(silent)} of {total} hosts answered"
-    if not silent:
-        return text + "."
-    named = [f"{_name(host['name'])} ({shown(host['outcome'])}, {_cards(host['cards'])})" for host in silent]
-    return f"{text}. No answer: {'; '.join(named)}."
+    text = f"{total - len(silent)} of {total} hosts reported."
+    for title, failed in (("No answer", True), ("Nothing to report", False)):
+        named = [f"{_name(host['name'])} ({_why(host)})" for host in silent if host["failed"] is failed]
+        text += f" {title}: {'; '.join(named)}." if named else ""
+    return text
+
+
+def _why(host: Mapping[str, Any]) -> str:
+    """The outcome, and how many cards that leaves unseen."""
+    outcome, number = shown(host["outcome"]), host["cards"]
+    if outcome == Outcome.NO_GPU.value:
+        return outcome
+    if number is None:
+        return f"{outcome}, its cards are not known"
+    return f"{outcome}, {number} card" + ("" if number == 1 else "s")
 
 
 def coverage_text(document: Document) -> str:
@@ -203,9 +213,3 @@ def _kind(row: Mapping[str, Any]) -> str:
 
 def _name(name: str) -> str:
     return fit(shown(name), _NAME_WIDTH)
-
-
-def _cards(number: int | None) -> str:
-    if number is None:
-        return "its cards are not known"
-    return f"{number} card" + ("" if number == 1 else "s")

@@ -76,15 +76,27 @@ def test_fleet_json_is_the_document(fleet: Document) -> None:
 def test_headline_has_points_bounds_and_what_was_not_seen(fleet: Document) -> None:
     rows = {row[0]: row[1:] for row in headline_table(fleet).rows}
     # 7 of 21 known hours; 7 of 56 expected, up to 42 of 56 if all of 2.5 unknown and 32.5 unseen had been active
-    assert rows["active"] == ("33 % (12-75 %)", "7.0", "2.0")
-    assert rows["unknown"][1] == "2.5"
+    assert rows["active"] == ("33 % (12-75 %)", "7.00", "2.0")
+    assert rows["unknown"][1] == "2.50"
     assert rows["not seen"] == ("58 % of expected", "32.5", "-")
 
 
 def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) -> None:
     assert answered_text(fleet) == (
-        "2 of 4 hosts answered. No answer: gpu03 (timeout:connect, 8 cards); "
+        "2 of 4 hosts reported. No answer: gpu03 (timeout:connect, 8 cards); "
         "gpu04 (agent-missing, its cards are not known)."
+    )
+
+
+def test_answered_text_tells_failures_from_hosts_with_nothing_to_report() -> None:
+    document = merged(
+        HostResult(Host("cpu01", "x", cards=8), Outcome.NO_GPU),
+        HostResult(Host("new", "x", cards=1), Outcome.NO_HISTORY),
+        HostResult(Host("down", "x"), Outcome.UNREACHABLE),
+    )
+    assert answered_text(document) == (
+        "0 of 3 hosts reported. No answer: down (unreachable, its cards are not known). "
+        "Nothing to report: cpu01 (no-gpu); new (no-history, 1 card)."
     )
 
 
@@ -135,7 +147,7 @@ def test_fleet_of_long_names_still_fits_and_says_all_of_them_where_it_matters() 
 
 def test_fleet_of_nobody_says_why_and_prints_no_number_for_it() -> None:
     text = render_fleet(merged(HostResult(Host("a", "a"), Outcome.UNREACHABLE, detail="connection refused")))
-    assert "0 of 1 hosts answered" in text
+    assert "0 of 1 hosts reported" in text
     assert "a: unreachable: connection refused" in text
     assert "active      -" in text
 

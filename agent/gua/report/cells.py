@@ -37,13 +37,15 @@ class Look:
 
 
 def hours(seconds: Optional[float]) -> str:
-    """Hours of an amount in seconds: `1,234.5`, `0` for none at all, `<0.1` for less than shows."""
+    """Hours of an amount in seconds: `1,234.5`, `3.25`, `0` for none at all, `<0.01` for less than shows."""
     if seconds is None:
         return UNKNOWN
     if seconds <= 0:
         return "0"
     value = seconds / SECONDS_PER_HOUR
-    return "<0.1" if value < 0.05 else f"{value:,.1f}"
+    if value < 0.005:
+        return "<0.01"
+    return f"{value:.2f}" if value < 9.995 else f"{value:,.1f}"
 
 
 def count(number: Optional[int]) -> str:

@@ -61,3 +61,4 @@ def _show(document: Document, form: str, output: Path | None) -> None:
         output.write_text(render_fleet(document) if form == "table" else render_json(document), encoding="utf-8")
     except OSError as exc:
         raise GuaError(f"-o {output}: cannot be written: {exc.strerror}") from exc
+    sys.stderr.write(f"report: {output}\n")

@@ -49,7 +49,7 @@ class Probe:
             document = json.loads(unwrap_document(answer.stdout, nonce))
         except FrameError as exc:
             return self._unframed(host, answer, str(exc))
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter: nested beyond reason
             return Reading(Outcome.BAD_OUTPUT, "the agent's document is not JSON")
         return self._framed(document)
 
@@ -86,8 +86,9 @@ class Probe:
 
 
 def _schema_mismatch(got: str, wanted: str, document: Any) -> str:
-    version = document.get("host", {}).get("agent_version") if isinstance(document, dict) else None
-    runs = f" (its agent is version {version})" if version else ""
+    about = document.get("host") if isinstance(document, dict) else None
+    version = about.get("agent_version") if isinstance(about, dict) else None
+    runs = f" (its agent is version {one_line(str(version))})" if version else ""
     if got.rpartition("/")[0] == wanted.rpartition("/")[0]:
         return f"answers with {one_line(got)}, this gua-fleet reads {wanted}{runs}: bring both to one version"
     return f"answers with {one_line(got)} instead of {wanted}{runs}"
@@ -102,9 +103,9 @@ def _missing(host: Host, said: str) -> str:
 
 
 def _is_sudo(answer: Answer) -> bool:
-    """Its words are translated on some hosts; but the agent itself always answers with a frame."""
+    """Its words are translated on some hosts, but an agent that runs frames its answer or signs its last words."""
     last = _last_line(answer.stderr)
-    return bool(last) and (answer.exit_status == 1 or "sudo" in last)
+    return bool(last) and ("sudo" in last or (answer.exit_status == 1 and not last.startswith("gua:")))
 
 
 def _last_line(output: bytes) -> str:

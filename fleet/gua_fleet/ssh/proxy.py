@@ -109,7 +109,7 @@ def proxy_failure(proxy: Proxy, target: Target) -> HostFailure | None:
         return None
     text = " ".join(said)
     through = f"through jump host {target.jump}" if target.jump else "through its proxy command"
-    detail = f"{through}: {said[-1] if said else f'it ended with status {proxy.process.returncode}'}"
+    detail = f"{through}: {', '.join(said[-2:]) or f'it ended with status {proxy.process.returncode}'}"
     if "exchange_identification" in text:
         return ProxyDropped(Outcome.UNREACHABLE, detail)
     if "IDENTIFICATION HAS CHANGED" in text:

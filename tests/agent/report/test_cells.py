@@ -26,7 +26,15 @@ from gua.report.cells import (
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "-"), (0.0, "0"), (1.0, "<0.1"), (180.0, "0.1"), (3600.0, "1.0"), (4_446_000.0, "1,235.0")],
+    [
+        (None, "-"),
+        (0.0, "0"),
+        (1.0, "<0.01"),
+        (18.0, "0.01"),
+        (3600.0, "1.00"),
+        (35_999.0, "10.0"),
+        (4_446_000.0, "1,235.0"),
+    ],
 )
 def test_hours_shows_unknown_zero_small_and_large(seconds: Optional[float], text: str) -> None:
     assert hours(seconds) == text

@@ -61,7 +61,7 @@ def test_report_unknown_is_a_dash_and_zero_a_zero() -> None:
     text = render_report(report([card("GPU-a", lost, index=None, now=now("unknown", reason="card_lost"))]))
     (row,) = [line for line in text.splitlines() if "GPU-a" in line]
     assert row.split()[0] == "-"
-    assert row.split()[-4:] == ["-", "-", "-", "4.0"]
+    assert row.split()[-4:] == ["-", "-", "-", "4.00"]
     assert "active      -" in text
 
 

@@ -39,7 +39,7 @@ def test_demo_exits_0_though_a_host_is_missing_and_names_it(
 ) -> None:
     _, done = shown
     assert done.returncode == 0, done.stderr
-    assert "3 of 4 hosts answered. No answer: gpu04 (" in done.stdout
+    assert "3 of 4 hosts reported. No answer: gpu04 (" in done.stdout
     assert "gua-fleet report --hosts gua-demo/inventory.yml" in done.stdout
     assert "Traceback" not in done.stderr
 
@@ -103,7 +103,7 @@ def test_report_that_nobody_answers_exits_3_and_still_lists_the_hosts(tmp_path: 
     )
     done = gua_fleet("report", "--hosts", "inventory.yml", cwd=tmp_path)
     assert done.returncode == 3
-    assert "0 of 1 hosts answered" in done.stdout
+    assert "0 of 1 hosts reported" in done.stdout
     assert "gpu09: unreachable" in done.stdout
 
 
