@@ -7,8 +7,6 @@ from gua.model import CardReading, Mig, Reason
 from tests.agent.store.opened import hour, steady, write, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card
 
-DAY = 24 * HOUR
-
 
 def test_a_card_swapped_at_its_address_is_retired_and_no_longer_expected(tmp_path: Path) -> None:
     old, new = card("GPU-old", pci="0:1"), card("GPU-new", pci="0:1")

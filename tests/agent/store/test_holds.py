@@ -5,9 +5,7 @@ from pathlib import Path
 
 from gua.model import ProcessType
 from tests.agent.store.opened import hour, steady, write
-from tests.agent.store.ticks import HOUR, card, holder
-
-DAY = 24 * HOUR
+from tests.agent.store.ticks import card, holder
 
 
 def test_a_user_counts_once_per_card_however_many_processes(tmp_path: Path) -> None:

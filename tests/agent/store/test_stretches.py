@@ -6,9 +6,7 @@ import pytest
 
 from gua.model import Reason, Tick
 from tests.agent.store.opened import hour, steady, write
-from tests.agent.store.ticks import HOUR, card, holder
-
-DAY = 24 * HOUR
+from tests.agent.store.ticks import card, holder
 
 
 @pytest.mark.parametrize(("minutes", "long_s"), [(29, 0), (30, 1_800), (31, 1_860)])
