@@ -16,7 +16,8 @@ from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
 from gua.errors import DatabaseMissing, DatabaseUnusable
-from gua.store.files import is_network_file_system, move_aside, prepare_file
+from gua.filesystem import is_network_path
+from gua.store.files import move_aside, prepare_file
 from gua.store.migrations import check_version, migrate
 from gua.store.reader import StoreReader
 from gua.store.session import connection_of
@@ -91,7 +92,7 @@ def _open_writable(path: Path, now_ms: int) -> SqliteDatabase:
 def _prepare_connection(connection: sqlite3.Connection, path: Path) -> None:
     # Switching to WAL takes a lock, so the patience for it comes first.
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_file_system(path.parent) else 'WAL'}")
+    connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_path(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = NORMAL")
 
 

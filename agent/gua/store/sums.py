@@ -32,6 +32,13 @@ class WindowSums:
     ticks: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     rules: set[int] = field(default_factory=set)
 
+    def by_verdict(self) -> dict[int, list[int]]:
+        """Sums over all cards, by verdict."""
+        totals: defaultdict[int, list[int]] = defaultdict(lambda: [0] * 4)
+        for (_, verdict), sums in self.cards.items():
+            _add(totals[verdict], sums)
+        return totals
+
     def add_slots(self, session: Session, first: int, end: int) -> None:
         """Add the slots first <= slot < end from the roll-ups."""
         bounds = (first, end)

@@ -8,10 +8,6 @@ from typing import Any, Optional
 from gua.coverage import SLOT_MS, Piece, Span, length_ms, pieces, subtract
 from gua.model import CardTick, KnownDevice, Tick
 from gua.store.codes import (
-    FLAG_GRAPHICS_UNKNOWN,
-    FLAG_HELD_UNKNOWN,
-    FLAG_MEMORY_V1,
-    FLAG_UNIFIED,
     IDLE_HELD,
     PROCESS_TYPE_CODE,
     STATE_OF_VERDICT,
@@ -20,6 +16,7 @@ from gua.store.codes import (
 )
 from gua.store.credit import Credits, Sample
 from gua.store.devices import DeviceRow, Devices
+from gua.store.evidence import pack_flags
 from gua.store.holds import Holds, Seen, users_of
 from gua.store.people import People
 from gua.store.present import Present
@@ -185,16 +182,10 @@ def _sample_row(
     sample: int, verdict: int, card: CardTick, power_dw: Optional[int], energy_j: Optional[int]
 ) -> tuple[Any, ...]:
     reading, evidence = card.reading, card.evidence
-    flags = (
-        evidence.held_unknown * FLAG_HELD_UNKNOWN
-        | evidence.graphics_unknown * FLAG_GRAPHICS_UNKNOWN
-        | evidence.memory_v1 * FLAG_MEMORY_V1
-        | evidence.unified * FLAG_UNIFIED
-    )
     return (
         sample,
         verdict,
-        flags,
+        pack_flags(evidence),
         reading.util_pct,
         reading.memory_used_mb,
         reading.temperature_c,

@@ -5,13 +5,9 @@ from typing import Any, Optional
 
 import pytest
 
-from gua.model import CardTick, Reason, Tick
-from tests.agent.store.opened import report, stored, writing
-from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
-
-
-def steady(count: int, *cards: CardTick, start: int = 0) -> list[Tick]:
-    return [tick(MONDAY + n * MINUTE, *cards, cover_ms=MINUTE) for n in range(start, start + count)]
+from gua.model import Reason
+from tests.agent.store.opened import report, steady, stored, writing
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
 
 
 def found(path: Path, **more: Any) -> dict[str, str]:

@@ -8,12 +8,12 @@ from datetime import timezone
 from pathlib import Path
 from typing import Any
 
-from gua.model import DEFAULT_RULE, Rule, Tick
+from gua.model import DEFAULT_RULE, CardTick, Rule, Tick
 from gua.report.build import build_report
 from gua.report.document import Report
 from gua.store.database import open_reader, open_writer
 from gua.store.writer import StoreWriter
-from tests.agent.store.ticks import BOOT, MONDAY
+from tests.agent.store.ticks import BOOT, HOUR, MINUTE, MONDAY, tick
 
 
 class SetClock:
@@ -45,8 +45,8 @@ def writing(path: Path, rule: Rule = DEFAULT_RULE, interval_ms: int = 30_000, **
 
 def stored(path: Path, ticks: Iterable[Tick], **more: Any) -> Path:
     with writing(path, **more) as writer:
-        for tick in ticks:
-            writer.write_tick(tick)
+        for one in ticks:
+            writer.write_tick(one)
     return path
 
 
@@ -54,3 +54,17 @@ def report(path: Path, since_ms: int, until_ms: int, **more: Any) -> Report:
     options: dict[str, Any] = {"now_ms": until_ms, "zone": timezone.utc, "zone_name": "UTC", "scheduler": None, **more}
     with open_reader(path) as reader:
         return build_report(reader, since_ms=since_ms, until_ms=until_ms, **options)
+
+
+def steady(count: int, *cards: CardTick, start: int = 0) -> list[Tick]:
+    """Ticks of the same cards, one a minute, from minute `start` of Monday on."""
+    return [tick(MONDAY + n * MINUTE, *cards, cover_ms=MINUTE) for n in range(start, start + count)]
+
+
+def hour(path: Path) -> Any:
+    """The report over the first hour of Monday."""
+    return report(path, MONDAY, MONDAY + HOUR)
+
+
+def write(folder: Path, ticks: Iterable[Tick], **more: Any) -> Path:
+    return stored(folder / "gua.db", ticks, **more)

@@ -1,0 +1,74 @@
+"""Rows of the report: one per card. Pure but for the questions put to the reader."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Optional, cast
+
+from gua.coverage import clip, length_ms
+from gua.report.amounts import verdict_states
+from gua.report.document import Card, HolderNow, Now
+from gua.report.window import ReportWindow
+from gua.store.credit import COVERED, ENERGY, ENERGY_MS, SAMPLES
+from gua.store.devices import DeviceRow
+from gua.store.reader import NowRow, StoreReader
+from gua.store.sums import WindowSums
+from gua.units import to_iso
+
+
+def cards_of(reader: StoreReader, window: ReportWindow, sums: WindowSums) -> list[Card]:
+    """The cards that lived in the window or were credited in it, in display order."""
+    by_device: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
+    for (device, verdict), amounts in sums.cards.items():
+        by_device[device][verdict] = amounts
+    now = reader.now()
+    return [
+        _card(row, by_device[row.id], window, now.get(row.id))
+        for row in reader.devices()
+        if row.id in by_device or _lives_in(row, window)
+    ]
+
+
+def _lives_in(row: DeviceRow, window: ReportWindow) -> bool:
+    retired_ms = row.retired_at_ms
+    return row.first_seen_ms <= window.until_ms and (retired_ms is None or retired_ms > window.since_ms)
+
+
+def _card(row: DeviceRow, verdicts: Mapping[int, list[int]], window: ReportWindow, now: Optional[NowRow]) -> Card:
+    observed_ms = sum(amounts[COVERED] for amounts in verdicts.values())
+    known_ms = sum(amounts[ENERGY_MS] for amounts in verdicts.values())
+    life = (row.first_seen_ms, window.until_ms if row.retired_at_ms is None else row.retired_at_ms)
+    # A clock set back can leave time that was seen before the card was met or after it was retired.
+    expected_ms = max(observed_ms, length_ms(clip(life, window.span)))
+    return {
+        "uuid": row.uuid,
+        "index": row.index,
+        "name": row.name or "unknown",
+        "memory_total_mb": row.memory_total_mb,
+        "mig": {"parent_uuid": row.mig.parent_uuid, "profile": row.mig.profile} if row.mig else None,
+        "retired_at": None if row.retired_at_ms is None else to_iso(row.retired_at_ms),
+        "card_s": verdict_states(verdicts, COVERED),
+        "samples": sum(amounts[SAMPLES] for amounts in verdicts.values()),
+        "energy_j": verdict_states(verdicts, ENERGY) if known_ms else None,
+        "energy_known_s": known_ms / 1000,
+        "expected_card_s": expected_ms / 1000,
+        "unobserved_card_s": (expected_ms - observed_ms) / 1000,
+        "now": _now(now) if now else None,
+    }
+
+
+def _now(now: NowRow) -> Now:
+    return {
+        "at": to_iso(now.at_ms),
+        "state": now.verdict.state.value,
+        "reason": now.verdict.reason.value if now.verdict.reason else None,
+        "util_pct": now.util_pct,
+        "memory_used_mb": now.memory_used_mb,
+        "since": to_iso(now.since_ms),
+        "holders": [
+            cast(HolderNow, {**asdict(holder), "type": "graphics" if holder.type.value == "graphics" else "compute"})
+            for holder in now.holders
+        ],
+    }

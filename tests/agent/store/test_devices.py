@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from gua.model import CardReading, Mig, Reason
+from tests.agent.store.opened import hour, steady, write, writing
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card
+
+
+def test_a_card_swapped_at_its_address_is_retired_and_no_longer_expected(tmp_path: Path) -> None:
+    old, new = card("GPU-old", pci="0:1"), card("GPU-new", pci="0:1")
+    gone = card("GPU-old", absent=Reason.CARD_MISSING)
+    path = write(tmp_path, [*steady(20, old), *steady(40, new, gone, start=20)])
+    found = hour(path)
+    cards = {one["uuid"]: one for one in found["cards"]}
+    assert cards["GPU-old"]["retired_at"] == "2026-03-02T00:20:00Z"
+    assert cards["GPU-old"]["now"] is None
+    assert found["coverage"]["expected_card_s"] == found["coverage"]["observed_card_s"] == 3_600
+    with writing(path) as writer:
+        assert [one.uuid for one in writer.known_devices()] == ["GPU-new"]
+
+
+def test_a_missing_card_stays_expected_and_unknown(tmp_path: Path) -> None:
+    path = write(tmp_path, [*steady(30, card()), *steady(30, card(absent=Reason.CARD_MISSING), start=30)])
+    found = hour(path)
+    assert found["card_s"] == {"active": 0, "idle-held": 0, "truly-idle": 1_800, "unknown": 1_800}
+    with writing(path) as writer:
+        (known,) = writer.known_devices()
+    assert (known.name, known.first_seen_ms, known.last_seen_ms) == ("NVIDIA A100", MONDAY, MONDAY + 29 * MINUTE)
+
+
+def test_a_card_that_comes_back_is_the_same_card(tmp_path: Path) -> None:
+    old, new = card("GPU-old", pci="0:1"), card("GPU-new", pci="0:1")
+    found = hour(write(tmp_path, [*steady(5, old), *steady(5, new, start=5), *steady(5, old, start=10)]))
+    retired = {one["uuid"]: one["retired_at"] for one in found["cards"]}
+    assert retired == {"GPU-old": None, "GPU-new": "2026-03-02T00:10:00Z"}
+
+
+def test_switching_mig_on_and_off_retires_what_is_gone(tmp_path: Path) -> None:
+    whole = card("GPU-whole", pci="0:1")
+    slices = [card(f"MIG-{n}", pci="0:1", mig=Mig("GPU-whole", "1g.10gb")) for n in range(2)]
+    path = write(tmp_path, [*steady(1, whole), *steady(1, *slices, start=1)])
+    with writing(path) as writer:
+        assert [one.uuid for one in writer.known_devices()] == ["MIG-0", "MIG-1"]
+        assert writer.known_devices()[0].mig == Mig("GPU-whole", "1g.10gb")
+        writer.write_tick(steady(1, whole, start=2)[0])
+        assert [one.uuid for one in writer.known_devices()] == ["GPU-whole"]
+
+
+def test_two_mig_instances_at_one_address_are_two_cards_and_have_no_energy(tmp_path: Path) -> None:
+    slices = [card(f"MIG-{n}", pci="0:1", mig=Mig("GPU-whole", "1g.10gb")) for n in range(2)]
+    found = hour(write(tmp_path, steady(60, *slices)))
+    assert found["coverage"]["expected_card_s"] == 7_200
+    assert [one["energy_j"] for one in found["cards"]] == [None, None]
+
+
+def test_a_card_known_only_as_absent_is_expected_from_then_on(tmp_path: Path) -> None:
+    reading = CardReading("GPU-ghost", absent=Reason.CARD_LOST)
+    path = write(tmp_path, steady(60, replace(card(absent=Reason.CARD_LOST), reading=reading)))
+    found = hour(path)
+    assert (found["cards"][0]["name"], found["card_s"]["unknown"]) == ("unknown", 3_600)
