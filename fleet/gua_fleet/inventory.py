@@ -94,9 +94,9 @@ def _telling(messages: Sequence[str], source: Source) -> str:
     located = [message for message in messages if re.search(r"line \d+|:\d+:\d+", message)]
     about = [message for message in messages if re.search(rf"\b{parser}'? plugin", message)]
     chosen = next(iter([*located, *about, *messages]), "")
-    place = re.search(r"Origin: (\S+:\d+:\d+)", chosen)
+    place = re.search(r"Origin: (\S+:\d+:\d+)|(line \d+, column \d+)", chosen)
     text = re.sub(r"^\W*(WARNING|ERROR)\W*", "", re.split(r"\.? Failed to parse inventory| <<< caused", chosen)[0])
-    return one_line(text, width=300) + (f", at {place.group(1)}" if place else "")
+    return one_line(text, width=200) + (f", at {place.group(1) or place.group(2)}" if place else "")
 
 
 def _walk(group: str, groups: Mapping[str, Any], above: frozenset[str]) -> Iterator[str]:

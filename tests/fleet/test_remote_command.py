@@ -25,6 +25,11 @@ def _split_by(shell: str, line: str) -> list[str]:
     return list(json.loads(done.stdout))
 
 
+def _environment(path: str, home: Path) -> dict[str, str]:
+    """fish complains where it has no home of its own."""
+    return {"PATH": path, "HOME": str(home)}
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_command_line_every_login_shell_splits_it_alike(shell: str) -> None:
     if not shutil.which(shell):
@@ -73,16 +78,18 @@ def test_agent_argv_default_search_finds_gua_on_path(shell: str, tmp_path: Path)
     (tmp_path / "gua").chmod(0o755)
     line = command_line(agent_argv(Host("n", "n"), ["doctor", "--json", "it's"], limit_s=5, as_agent_user=False))
     path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, env={"PATH": path, "HOME": "/"})
+    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, env=_environment(path, tmp_path))
     assert (done.returncode, done.stdout) == (0, "asked: doctor --json it's\n")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_agent_argv_default_search_without_an_agent_exits_127(shell: str) -> None:
+def test_agent_argv_default_search_without_an_agent_exits_127(shell: str, tmp_path: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     if Path("/opt/gua/current/bin/gua").exists():
         pytest.skip("an agent is deployed on this machine")
     line = command_line(agent_argv(Host("n", "n"), ["doctor"], limit_s=5, as_agent_user=False))
-    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
-    assert (done.returncode, done.stderr.strip()) == (127, "no agent at /opt/gua/current/bin/gua or on PATH")
+    done = subprocess.run(
+        [shell, "-c", line], capture_output=True, text=True, env=_environment("/usr/bin:/bin", tmp_path)
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (127, "no agent at /opt/gua/current/bin/gua or on PATH")

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from gua_fleet.model import Host
@@ -118,6 +119,7 @@ def target_from_options(host: Host, options: Mapping[str, list[str]]) -> Target:
     )
 
 
+@lru_cache(maxsize=64)  # the same for nearly all hosts of a sweep
 def _known_hosts_files(user: str, everybody: str) -> tuple[Path, ...]:
     """/dev/null as the only file is a way to switch checking off, which we do not: the user's own file is read then."""
     names = [name for name in shlex.split(user) if name not in ("/dev/null", "none")] or [USER_KNOWN_HOSTS]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 from pathlib import Path
@@ -99,3 +100,23 @@ def _wait_for_threads(most: int) -> None:
     while threading.active_count() > most:
         assert time.monotonic() < deadline, [thread.name for thread in threading.enumerate()]
         time.sleep(0.02)
+
+
+def test_sweep_library_call_that_never_returns_costs_its_host_only(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known.write_text(sshd.known_line())
+    over, resolve = threading.Event(), socket.getaddrinfo
+
+    def hung_directory_service(name: str, *arguments: object) -> object:
+        if name == "hung":
+            over.wait(60)
+        return resolve(name, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", hung_directory_service)
+    hosts = [host(22, keys, known, agent, address="hung"), host(sshd, keys, known, agent, name="healthy")]
+    started_s = time.monotonic()
+    hung, healthy = sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=DEADLINE_S))
+    assert time.monotonic() - started_s <= DEADLINE_S + SLACK_S
+    over.set()
+    assert (hung.outcome_text, healthy.outcome_text) == ("timeout:connect", "ok")
