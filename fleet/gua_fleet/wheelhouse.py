@@ -2,7 +2,7 @@
 
 The playbook runs `python -m gua_fleet.wheelhouse --python 3.11 --python 3.9` on the controller, and reads from stdout
 
-    {"version": "0.1.0", "houses": {"3.11": {"archive": PATH, "release": "0.1.0-py311-1a2b3c4d", "pip": "pip-26.3-..whl"}}}
+    {"version": "0.1.0", "houses": {"3.11": {"archive": PATH, "release": "0.1.0-py311-1a2b3c4d", "pip": WHEEL}}}
 
 Dependencies come from lock files that name the hash of one pure-Python wheel each, so one house serves every
 architecture, and what is installed does not depend on the day. The standard library and pip are all this needs.
