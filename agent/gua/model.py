@@ -117,6 +117,7 @@ READING_TEMPERATURE = "temperature"
 READING_POWER = "power"
 READING_ENERGY = "energy"
 READING_HANDLE = "handle"
+READING_PCI = "pci_bus_id"
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ class Evidence:
     holders: number of compute and MPS processes; None when the lists could not be read or believed.
     held_mb: sum over those with a known amount. held_unknown: at least one of them has no known amount.
     unattributed_mb: used memory that no listed process accounts for; None when that cannot be computed.
+    graphics_unknown: some graphics process has no known amount, so unattributed_mb is only an upper bound.
     memory_v1: the used figure counts the driver's own reserve. unified: no memory figure exists by design.
     """
 
@@ -206,6 +208,7 @@ class Evidence:
     held_mb: int = 0
     held_unknown: bool = False
     unattributed_mb: Optional[int] = None
+    graphics_unknown: bool = False
     memory_v1: bool = False
     unified: bool = False
     mig: bool = False
@@ -290,3 +293,21 @@ class Tick:
     cards: tuple[CardTick, ...]
     driver_version: Optional[str] = None
     fault: Optional[Fault] = None
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """A card this host's history knows and still expects to see: it was never retired.
+
+    index and the rest are as last seen. first_seen_ms, last_seen_ms: Unix UTC milliseconds of the first tick that
+    knew it and of the newest tick that reached it (None: it was only ever absent).
+    """
+
+    uuid: str
+    index: Optional[int]
+    pci_bus_id: Optional[str]
+    name: Optional[str]
+    memory_total_mb: Optional[int]
+    mig: Optional[Mig]
+    first_seen_ms: int
+    last_seen_ms: Optional[int]

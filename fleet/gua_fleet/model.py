@@ -41,6 +41,7 @@ class Host:
     """One host of the inventory, connection variables resolved.
 
     name: the inventory's name, the key in every table. address: where to connect (ansible_host or the name).
+    port, user: None where the inventory does not say: then ssh_config decides, or 22 and the local user.
     gua_command: the agent's command as an argument list; empty means the default search.
     jump: `user@host:port` of a ProxyJump, or None. proxy_command: an explicit ProxyCommand, or None.
     ssh_options: -o settings from the inventory's ssh arguments, keys in lower case.
@@ -50,7 +51,7 @@ class Host:
 
     name: str
     address: str
-    port: int = 22
+    port: int | None = None
     user: str | None = None
     connection: Literal["ssh", "local"] = "ssh"
     identity_file: str | None = None

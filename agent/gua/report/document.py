@@ -79,6 +79,8 @@ class Now(TypedDict):
 
 
 class Card(TypedDict):
+    """energy_j: null when nothing of it is known; energy_known_s: how much of card_s it stands for."""
+
     uuid: str
     index: Optional[int]
     name: str
@@ -88,12 +90,15 @@ class Card(TypedDict):
     card_s: States
     samples: int
     energy_j: Optional[States]
+    energy_known_s: float
     expected_card_s: float
     unobserved_card_s: float
     now: Optional[Now]
 
 
 class User(TypedDict):
+    """energy_j: null when nothing of it is known; energy_known_s: how much of share_s it stands for."""
+
     user: str
     uid: Optional[int]
     user_source: str
@@ -104,6 +109,7 @@ class User(TypedDict):
     idle_held_card_s: float
     idle_held_long_card_s: float
     energy_j: Optional[float]
+    energy_known_s: float
     samples: int
 
 

@@ -1,0 +1,42 @@
+"""`gua doctor`: is this host ready to be sampled? Exit status 0 ready, 1 not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gua.cli.common import add_store_options, open_settings
+from gua.cli.output import add_frame_option, emit_document
+from gua.errors import ExitStatus
+
+# A hung driver must not hang whoever asks over SSH: with what reaping takes, this stays below ten seconds.
+_DEADLINE_S = 7.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_store_options(parser)
+    parser.add_argument("--json", action="store_true", help="print the gua.doctor/1 document")
+    add_frame_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the checks and print them."""
+    from gua.clock import SystemClock
+    from gua.doctor.render_text import render_doctor
+    from gua.doctor.run import run_doctor
+    from gua.location import database_path
+    from gua.nvml.client import WorkerClient
+
+    settings = open_settings(options)
+    clock = SystemClock()
+    document = run_doctor(
+        sampler=WorkerClient(deadline_s=min(_DEADLINE_S, settings.nvml_deadline_ms / 1000), clock=clock),
+        clock=clock,
+        location=database_path(options.db, settings.store_path),
+        trust_pid_namespace=settings.trust_pid_namespace,
+    )
+    if options.json or options.frame is not None:
+        emit_document(document, options.frame)
+    else:
+        sys.stdout.write(render_doctor(document))
+    return int(ExitStatus.OK if document["ready"] else ExitStatus.FAILED)

@@ -1,0 +1,54 @@
+"""`gua sync-once`: sample once, store it, and answer with what was seen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gua.cli.common import add_fake_option, add_store_options, locate_database, open_settings, tell
+from gua.cli.output import add_frame_option, emit_document
+from gua.errors import ExitStatus, NotEnrolled
+from gua.units import parse_duration_ms
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--push",
+        choices=("always", "auto", "never"),
+        default="always",
+        help="send the state to a board: always (default; needs enrolment), where enrolled, or never",
+    )
+    parser.add_argument("--interval", metavar="DURATION", help="time this sample stands for, when a timer runs this")
+    parser.add_argument("--json", action="store_true", help="print the gua.observation/1 document")
+    add_store_options(parser)
+    add_fake_option(parser)
+    add_frame_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Observe and print. Exit status 1 when nothing could be measured, or what was measured not be stored."""
+    if options.push == "always":
+        raise NotEnrolled("this host is not enrolled with a board; use --push never")
+    from gua.clock import SystemClock
+    from gua.observe import Asked, observe
+    from gua.privileges import become_owner
+    from gua.recording import open_source
+    from gua.render_observation import render_observation
+
+    cover_ms = 0 if options.interval is None else parse_duration_ms(options.interval)
+    settings, clock = open_settings(options), SystemClock()
+    location = locate_database(options, settings)
+    become_owner(location.path)
+    source = open_source(settings, clock, fake=options.fake)
+    try:
+        observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake))
+    finally:
+        source.close()
+    if options.json or options.frame is not None:
+        emit_document(observed.document, options.frame)
+    else:
+        sys.stdout.write(render_observation(observed.document))
+    if observed.failure is None:
+        return int(ExitStatus.OK)
+    tell(f"sync-once: {observed.failure}")
+    return int(ExitStatus.FAILED)

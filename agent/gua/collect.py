@@ -1,0 +1,69 @@
+"""One tick of this host: sample, identify, reconcile, judge. The edges are brought in; nothing is stored here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from gua.classify import classify, evidence_of
+from gua.model import CardReading, CardTick, Holder, KnownDevice, ProcessIdentity, Rule, Snapshot, Tick
+from gua.reconcile import reconcile
+
+
+class Sampler(Protocol):
+    """Where readings come from. `sample` never raises for trouble with the driver: the Snapshot says it."""
+
+    def sample(self) -> Snapshot: ...
+
+    def close(self) -> None: ...
+
+
+class Identifies(Protocol):
+    """Who processes are: an identity for every pid asked for."""
+
+    def identify(self, pids: Iterable[int]) -> Mapping[int, ProcessIdentity]: ...
+
+
+class TickSource(Protocol):
+    """Where whole ticks come from: this host, or a made-up one."""
+
+    def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        """One tick begun at `ts_ms`. known: the unretired cards of the history; absent ones are in the tick too."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Collector:
+    """The real host's TickSource."""
+
+    def __init__(self, sampler: Sampler, identifier: Identifies, rule: Rule) -> None:
+        self._sampler = sampler
+        self._identifier = identifier
+        self._rule = rule
+
+    def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        snapshot = self._sampler.sample()
+        # Straight after sampling, while the listed processes are most likely still alive
+        identities = self._identifier.identify(_pids(snapshot.cards))
+        reconciled = reconcile(snapshot, known)
+        return Tick(
+            ts_ms=ts_ms,
+            status=reconciled.status,
+            cover_ms=cover_ms,
+            cards=tuple(self._judge(card, identities) for card in reconciled.cards),
+            driver_version=snapshot.driver_version,
+            fault=snapshot.fault,
+        )
+
+    def close(self) -> None:
+        self._sampler.close()
+
+    def _judge(self, card: CardReading, identities: Mapping[int, ProcessIdentity]) -> CardTick:
+        evidence = evidence_of(card)
+        holders = tuple(Holder(process, identities[process.pid]) for process in card.processes or ())
+        return CardTick(card, evidence, classify(evidence, self._rule), holders)
+
+
+def _pids(cards: Iterable[CardReading]) -> list[int]:
+    return sorted({process.pid for card in cards for process in card.processes or ()})

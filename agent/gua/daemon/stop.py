@@ -1,0 +1,65 @@
+"""Being told to stop: by SIGTERM or SIGINT, in the middle of a wait or of a sample."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Optional, Protocol
+
+
+class StopRequested(BaseException):
+    """Raised inside a sample that a signal ended. Not an Exception: no guard may take it for a failed tick."""
+
+
+class Stop(Protocol):
+    """What the tick loop asks. `wait` is the only place where it lets time pass."""
+
+    @property
+    def requested(self) -> bool: ...
+
+    def wait(self, seconds: float) -> bool:
+        """Let `seconds` pass; True as soon as a stop was requested."""
+        ...
+
+    def interruptible(self) -> contextlib.AbstractContextManager[None]:
+        """A stretch in which a stop request raises StopRequested at once."""
+        ...
+
+
+class SignalStop:
+    """Stop by signal. Made in the main thread, for the life of the process; a second signal changes nothing."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._interruptible = False
+        self._read_fd, self._write_fd = os.pipe()
+        os.set_blocking(self._write_fd, False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+        first, self.requested = not self.requested, True
+        # Python repeats an interrupted select: only something to read there ends the wait.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._write_fd, b"x")
+        if first and self._interruptible:
+            raise StopRequested
+
+    def wait(self, seconds: float) -> bool:
+        if not self.requested:
+            select.select([self._read_fd], [], [], max(0.0, seconds))
+        return self.requested
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        self._interruptible = True
+        try:
+            if self.requested:
+                raise StopRequested
+            yield
+        finally:
+            self._interruptible = False

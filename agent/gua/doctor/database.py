@@ -1,0 +1,128 @@
+"""Checks of the database: there and readable, its rights, its file system, and whether a daemon fills it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+from gua.daemon.lock import is_locked
+from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
+from gua.errors import DatabaseMissing, DatabaseUnusable
+from gua.filesystem import is_network_type, read_filesystem_type
+from gua.location import Location
+from gua.model import KnownDevice, TickStatus
+from gua.text import shown
+from gua.units import format_duration, to_iso
+
+if TYPE_CHECKING:
+    from gua.store.reader import TickRow
+
+# A day of a busy eight-card host is a few MB; below this the next weeks are at risk.
+_LOW_SPACE_BYTES = 200 << 20
+# A tick may be late by a sampling deadline; one that is three intervals old is not coming.
+_STALE_INTERVALS = 3
+_STALE_FLOOR_MS = 15_000
+
+
+@dataclass(frozen=True)
+class History:
+    """What reading the database gave: why it cannot be read, or what is in it.
+
+    last: the newest tick of a daemon, None before the first. known: the cards that are expected here.
+    """
+
+    error: Optional[Exception] = None
+    last: Optional[TickRow] = None
+    known: tuple[KnownDevice, ...] = ()
+
+
+def read_history(path: Path) -> History:
+    """Open the database as any reader does, and look at its newest tick."""
+    from gua.store.database import open_reader
+
+    try:
+        with open_reader(path) as reader:
+            known = tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
+            return History(last=reader.newest_daemon_tick(), known=known)
+    except (DatabaseMissing, DatabaseUnusable) as exc:
+        return History(error=exc)
+
+
+def check_database(location: Location, history: History) -> Check:
+    """Whether the chosen database is there and can be read by this user."""
+    details = {"path": str(location.path), "why": location.why}
+    if isinstance(history.error, DatabaseMissing):
+        return Check("database", WARN, f"no database at {location}", "run `gua daemon`, which makes it", details)
+    if history.error is not None:
+        cure = "become a member of the database's group, or move a damaged file away"
+        return Check("database", FAIL, shown(str(history.error), 300), cure, details)
+    return Check("database", OK, str(location), None, details)
+
+
+def check_database_rights(path: Path) -> Check:
+    """That only its owner writes beside the database: a reader who may leaves files there that stop the daemon."""
+    files = [p for p in (path, Path(f"{path}-wal"), Path(f"{path}-shm")) if os.path.exists(p)]
+    if not files:
+        return Check("database_rights", SKIP, "no database that this user can see")
+    directory, owner = os.stat(path.parent), os.stat(files[0])
+    details = {"owner_uid": owner.st_uid, "group_gid": owner.st_gid, "mode": f"{stat.S_IMODE(owner.st_mode):04o}"}
+    strangers = [str(p) for p in files if os.stat(p).st_uid != owner.st_uid]
+    if strangers:
+        summary = f"{', '.join(strangers)} belong to another user than the database"
+        return Check("database_rights", FAIL, summary, f"give them to uid {owner.st_uid} (chown)", details)
+    if directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        summary = f"others than its owner may write into {path.parent}"
+        return Check("database_rights", WARN, summary, f"chmod go-w {path.parent}", details)
+    return Check("database_rights", OK, "only its owner may write", None, details)
+
+
+def check_database_filesystem(path: Path) -> Check:
+    """That the database lies on local storage with room left."""
+    kind = read_filesystem_type(path)
+    free = _free_bytes(path)
+    details = {"type": kind, "free_bytes": free}
+    if kind is not None and is_network_type(kind):
+        summary = f"the database lies on {kind}: no other host may use the same file"
+        return Check("database_filesystem", WARN, summary, "put it on a local disk ([store] path)", details)
+    if free is not None and free < _LOW_SPACE_BYTES:
+        summary = f"only {free >> 20} MB are left on the file system of the database"
+        return Check("database_filesystem", WARN, summary, "make room, or ticks will be lost", details)
+    return Check("database_filesystem", OK, f"{kind or 'unknown type'}, room enough", None, details)
+
+
+def _free_bytes(path: Path) -> Optional[int]:
+    place = next((parent for parent in path.absolute().parents if os.path.exists(parent)), None)
+    return None if place is None else shutil.disk_usage(place).free
+
+
+def check_daemon(path: Path, history: History, *, now_ms: int, gpu_less: bool) -> Check:
+    """Whether somebody samples into this database, and how the newest tick went."""
+    running, last = is_locked(path), history.last
+    age_ms = None if last is None else now_ms - last.at_ms
+    details = {
+        "running": running,
+        "last_tick_at": None if last is None else to_iso(last.at_ms),
+        "last_tick_age_s": None if age_ms is None else age_ms / 1000,
+        "last_tick_status": None if last is None else last.status.value,
+    }
+    start = "start it: `systemctl start gua-agent`, or `gua daemon --foreground`"
+    if running is False:
+        told = "" if age_ms is None else f"; the last tick is {format_duration(max(0, age_ms))} old"
+        return Check("daemon", WARN, f"no daemon samples into this database{told}", start, details)
+    if last is None or age_ms is None:
+        waiting = "waiting for a card" if gpu_less else "no tick yet"
+        return Check("daemon", OK if running else SKIP, waiting if running else "cannot tell", None, details)
+    summary = f"last tick {last.status.value}, {format_duration(max(0, age_ms))} old"
+    if age_ms > max(_STALE_INTERVALS * last.interval_ms, _STALE_FLOOR_MS) and not gpu_less:
+        return Check("daemon", FAIL if running else WARN, f"stuck: {summary}" if running else summary, start, details)
+    bad = last.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
+    return Check("daemon", WARN if bad else OK, summary, "see the check of NVML" if bad else None, details)
+
+
+def check_cloud() -> Check:
+    """Pushing to a board needs enrolment."""
+    return Check("cloud", SKIP, "not enrolled with a board")

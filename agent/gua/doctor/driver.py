@@ -1,0 +1,110 @@
+"""Checks of the driver, from one sample taken as the daemon takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
+from gua.model import READING_HANDLE, CardReading, Fault, FaultKind, KnownDevice, Reason, Snapshot
+from gua.reconcile import reconcile
+from gua.text import shown
+
+_MODULE_VERSION = re.compile(r"Kernel Module\b.*?\s(\d+\.\d+(?:\.\d+)?)\s")
+_REBOOT = "reboot, or stop what uses the cards and reload the nvidia kernel modules"
+# What helps against the errors that stop NVML as a whole; the names are NVML's.
+_CURES = {
+    "LIB_RM_VERSION_MISMATCH": _REBOOT,
+    "DRIVER_NOT_LOADED": "load the driver (`modprobe nvidia`), or look in `dmesg` why it does not load",
+    "LIBRARY_NOT_FOUND": "install the NVIDIA driver's libnvidia-ml.so.1",
+    "NO_PERMISSION": "give this user the right to use /dev/nvidia*",
+}
+
+
+def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bool) -> Check:
+    """Whether NVML answers, and for every card. known: the cards that this host's history expects."""
+    if snapshot.unresponsive:
+        cure = "look in `dmesg` for a hung driver; only a reboot frees a call that blocks in the kernel"
+        return Check("nvml", FAIL, "NVML does not answer", cure)
+    if snapshot.fault is not None:
+        return _without_nvml(snapshot.fault, gpu_less=gpu_less)
+    absent = _absent(snapshot, known)
+    details = {
+        "gpus": len(snapshot.cards),
+        "driver_version": snapshot.driver_version,
+        "nvml_version": snapshot.nvml_version,
+        "absent": absent,
+    }
+    if absent:
+        cure = "look for Xid messages in `dmesg`; reset the card or reboot"
+        return Check("nvml", FAIL, "; ".join(absent), cure, details)
+    if not snapshot.cards and not gpu_less:
+        cure = "look in `dmesg` why the driver does not take the cards"
+        return Check("nvml", FAIL, "NVML answers, but lists no card", cure, details)
+    failing = [text for card in snapshot.cards for text in _failures(card)]
+    if failing:
+        cure = "look for Xid messages in `dmesg`; the other readings are recorded all the same"
+        return Check("nvml", WARN, "; ".join(failing), cure, details)
+    return Check("nvml", OK, f"{len(snapshot.cards)} cards, driver {snapshot.driver_version or '-'}", None, details)
+
+
+def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
+    """One text for each card that should be there and is not, or cannot be opened."""
+    cards = [card for card in reconcile(snapshot, known).cards if card.absent is not None]
+    told = [f"{_place(card)}, {card.uuid}: {_why_absent(card)}" for card in cards]
+    # A slot that belongs to no known card has nothing but its index
+    nameless = snapshot.lost if not any(card.absent is Reason.CARD_LOST for card in cards) else ()
+    return told + [f"card {slot.index}: {slot.fault.error}" for slot in nameless]
+
+
+def _why_absent(card: CardReading) -> str:
+    fault = card.faults.get(READING_HANDLE)
+    return "missing, NVML does not list it" if fault is None else fault.error
+
+
+def _place(card: CardReading) -> str:
+    return f"card {'-' if card.index is None else card.index} at {card.pci_bus_id or '-'}"
+
+
+def _without_nvml(fault: Fault, *, gpu_less: bool) -> Check:
+    if gpu_less:
+        return Check("nvml", SKIP, "no NVIDIA device, so nothing to ask", None, {"gpus": 0})
+    summary = f"NVML cannot be used: {fault.error}: {shown(fault.message, 200)}"
+    cure = _CURES.get(fault.error, "try `nvidia-smi`; look in `dmesg`")
+    return Check("nvml", FAIL, summary, cure, {"error": fault.error, "call": fault.call})
+
+
+def _failures(card: CardReading) -> list[str]:
+    failed = sorted(f"{reading} {f.error}" for reading, f in card.faults.items() if f.kind is FaultKind.FAILED)
+    return [f"{_place(card)}: {', '.join(failed)}"] if failed else []
+
+
+def check_driver_match(procfs: Path, snapshot: Snapshot) -> Check:
+    """The kernel module's version against the library's: after an upgrade they differ until a reboot."""
+    module = _module_version(procfs)
+    details = {"kernel_module": module, "library": snapshot.driver_version}
+    if snapshot.fault is not None and snapshot.fault.error == "LIB_RM_VERSION_MISMATCH":
+        summary = f"the kernel module is {module or 'of another version'}, the library is not"
+        return Check("driver_match", FAIL, summary, _REBOOT, details)
+    if module is None or snapshot.driver_version is None:
+        return Check("driver_match", SKIP, "no two versions to compare", None, details)
+    if module != snapshot.driver_version:
+        summary = f"kernel module {module}, library {snapshot.driver_version}"
+        return Check("driver_match", FAIL, summary, _REBOOT, details)
+    return Check("driver_match", OK, f"module and library are both {module}", None, details)
+
+
+def _module_version(procfs: Path) -> Optional[str]:
+    try:
+        text = (procfs / "driver/nvidia/version").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = _MODULE_VERSION.search(text)
+    return found.group(1) if found else None
+
+
+def check_persistence_mode() -> Check:
+    """Not read yet: without it the driver may unload between samples, which is slow but not wrong."""
+    return Check("persistence_mode", SKIP, "not looked at")

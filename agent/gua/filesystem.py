@@ -1,0 +1,57 @@
+"""Which file system a path lies on. SQLite's write-ahead log needs shared memory, so it needs a local one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Optional
+
+# FUSE is named fuse.PROGRAM; most of what people mount that way (sshfs, s3fs, glusterfs) is remote.
+_NETWORK_TYPES = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "beegfs", "ceph", "gpfs", "gfs2", "ocfs2", "afs", "9p", "panfs"}
+    | {"wekafs", "pvfs2", "orangefs", "virtiofs", "fuse", "glusterfs", "vboxsf"}
+)
+
+
+def is_network_path(path: Path) -> bool:
+    """Whether the path lies, or would lie, on a network file system."""
+    kind = read_filesystem_type(path)
+    return kind is not None and is_network_type(kind)
+
+
+def is_network_type(kind: str) -> bool:
+    """Whether a file system type, as mountinfo spells it, is shared between machines."""
+    return kind in _NETWORK_TYPES or kind.startswith("fuse.")
+
+
+def read_filesystem_type(path: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> Optional[str]:
+    """Type of the file system under `path` (`ext4`, `nfs4`), which need not exist; None when that cannot be told."""
+    try:
+        table = mountinfo.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    return find_filesystem_type(os.path.realpath(path), table)
+
+
+def find_filesystem_type(path: str, mountinfo: str) -> Optional[str]:
+    """Type of the last mount whose mount point holds the absolute `path`; the longest mount point wins. Pure.
+
+    mountinfo: the text of /proc/self/mountinfo, `36 35 98:0 / /home rw,noatime master:1 - nfs4 server:/home rw`.
+    """
+    best: tuple[int, Optional[str]] = (-1, None)
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if len(fields) < 5 or not right:
+            continue
+        point = _unescape(fields[4]).rstrip("/")
+        # >=: of two mounts on one point the later one covers the earlier one
+        if (path == point or path.startswith(point + "/")) and len(point) >= best[0]:
+            best = (len(point), right.split(" ")[0])
+    return best[1]
+
+
+def _unescape(field: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, character)
+    return field

@@ -1,0 +1,52 @@
+"""What a process's cgroup paths tell: its container, its Slurm job, the login session's user. Pure.
+
+Both cgroup versions write the same names; version 1 writes them once per controller:
+
+    /system.slice/docker-64HEX.scope                                docker, systemd driver
+    /docker/64HEX                                                   docker, cgroupfs driver
+    /machine.slice/libpod-64HEX.scope/container                     podman
+    /kubepods.slice/.../cri-containerd-64HEX.scope                  kubernetes on containerd (crio-64HEX: on CRI-O)
+    /kubepods/burstable/podUUID/64HEX                               kubernetes, cgroupfs driver
+    /lxc.payload.NAME/...  /lxc/NAME/...                            LXC, LXD, Incus
+    /system.slice/slurmstepd.scope/job_1234/step_0/user/task_0      Slurm, version 2
+    /slurm/uid_1000/job_1234/step_batch                             Slurm, version 1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Optional
+
+# conmon is podman's and CRI-O's minder on the host side, not in the container
+_HEX_ID = re.compile(r"(?:^|[/:-])(?<!conmon-)([0-9a-f]{64})(?:\.scope)?(?=/|$)")
+_LXC_NAME = re.compile(r"/(?:lxc\.payload[./]|lxc/)([^/]+)")
+_SLURM_JOB = re.compile(r"slurm.*?/job_(\d+)(?=/|$)")
+_USER_SLICE = re.compile(r"/user-(\d+)\.slice(?=/|$)")
+
+_SHORT_ID = 12  # as `docker ps` prints it
+
+
+def container_id(cgroups: Sequence[str]) -> Optional[str]:
+    """The whole id of the outermost container (the one the host's own tools list), or an LXC container's name."""
+    return _first(_HEX_ID, cgroups) or _first(_LXC_NAME, cgroups)
+
+
+def short_container_id(identifier: str) -> str:
+    """As people know it: 12 digits of a hexadecimal id; a name stays whole, or two would become one."""
+    return identifier[:_SHORT_ID] if re.fullmatch(r"[0-9a-f]{64}", identifier) else identifier
+
+
+def slurm_job(cgroups: Sequence[str]) -> Optional[str]:
+    """The number of the Slurm job a process runs in."""
+    return _first(_SLURM_JOB, cgroups)
+
+
+def slice_uid(cgroups: Sequence[str]) -> Optional[int]:
+    """The uid in `user-UID.slice`, systemd's place for what a user's sessions started."""
+    found = _first(_USER_SLICE, cgroups)
+    return None if found is None else int(found)
+
+
+def _first(pattern: re.Pattern[str], cgroups: Sequence[str]) -> Optional[str]:
+    return next((match.group(1) for path in cgroups for match in [pattern.search(path)] if match), None)

@@ -1,0 +1,134 @@
+"""Facts about processes, as /proc shows them. The only place that reads it for identity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from gua.host import read_boot_id
+from gua.text import decode_bytes
+
+# The inode of the initial PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h.
+_HOST_PID_NAMESPACE = "pid:[4026531836]"
+# -1 as the kernel prints it: no login ever, a service or a container.
+_NO_LOGIN_UID = 4294967295
+# Deeper trees than this are loops or attacks; real ones have a dozen levels.
+_MAX_ANCESTORS = 64
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """One process at one moment. start_ticks: with pid and boot id its key (clock ticks since boot).
+
+    owner_uid: the real uid, None when not shown. login_uid: who logged in, None where nobody did or no audit is kept.
+    cgroups: the paths it is in.
+    """
+
+    pid: int
+    start_ticks: int
+    parent_pid: int
+    name: str
+    owner_uid: Optional[int]
+    login_uid: Optional[int]
+    cgroups: tuple[str, ...]
+
+
+class ProcFs:
+    """A procfs mounted at `root`. Nothing here raises: what cannot be read is None."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def boot_id(self) -> str:
+        """The id of this boot; empty where the kernel shows none."""
+        return read_boot_id(self._root)
+
+    def is_foreign_namespace(self) -> bool:
+        """Whether our own process ids are those of a container, so that NVML's mean other processes here."""
+        try:
+            return os.readlink(self._root / "self/ns/pid") != _HOST_PID_NAMESPACE
+        except OSError:
+            return False
+
+    def read_process(self, pid: int) -> Optional[ProcessFacts]:
+        """The facts of one process; None when it is gone, hidden from us, or replaced while being read."""
+        before = self._read_stat(pid)
+        if before is None:
+            return None
+        facts = ProcessFacts(
+            pid=pid,
+            start_ticks=before.start_ticks,
+            parent_pid=before.parent_pid,
+            name=before.name,
+            owner_uid=self._owner_uid(pid),
+            login_uid=self._login_uid(pid),
+            cgroups=self._cgroups(pid),
+        )
+        after = self._read_stat(pid)
+        same = after is not None and after.start_ticks == before.start_ticks
+        return facts if same else None
+
+    def ancestor_names(self, facts: ProcessFacts) -> Iterator[str]:
+        """Names of parent, grandparent and so on, as far as they can be read."""
+        pid = facts.parent_pid
+        for _ in range(_MAX_ANCESTORS):
+            stat = self._read_stat(pid) if pid > 0 else None
+            if stat is None:
+                return
+            yield stat.name
+            pid = stat.parent_pid
+
+    def _read_stat(self, pid: int) -> Optional[Stat]:
+        return parse_stat(self._read(f"{pid}/stat"))
+
+    def _owner_uid(self, pid: int) -> Optional[int]:
+        # Not the directory's owner: that is root for a process that the kernel holds undumpable.
+        for line in self._read(f"{pid}/status").splitlines():
+            if line.startswith(b"Uid:"):
+                return _number(line.split()[1:2])
+        return None
+
+    def _login_uid(self, pid: int) -> Optional[int]:
+        uid = _number(self._read(f"{pid}/loginuid").split()[:1])
+        return None if uid == _NO_LOGIN_UID else uid
+
+    def _cgroups(self, pid: int) -> tuple[str, ...]:
+        lines = decode_bytes(self._read(f"{pid}/cgroup")).splitlines()
+        return tuple(line.split(":", 2)[2] for line in lines if line.count(":") >= 2)
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self._root / name).read_bytes()
+        except OSError:
+            return b""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """The fields of /proc/PID/stat that matter here."""
+
+    name: str
+    parent_pid: int
+    start_ticks: int
+
+
+def parse_stat(raw: bytes) -> Optional[Stat]:
+    """Fields of a stat line; None when it is none. Pure.
+
+    Split after the last `)`: a process may be called `x) S 1 1`.
+    """
+    left, found, right = raw.rpartition(b")")
+    fields = right.split()
+    if not found or len(fields) < 20 or b"(" not in left:
+        return None
+    parent, start = _number(fields[1:2]), _number(fields[19:20])
+    if parent is None or start is None:
+        return None
+    return Stat(decode_bytes(left.split(b"(", 1)[1]), parent, start)
+
+
+def _number(words: list[bytes]) -> Optional[int]:
+    return int(words[0]) if words and words[0].isdigit() else None

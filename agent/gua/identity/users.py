@@ -1,0 +1,108 @@
+"""Who a process is charged to, and by which rule. The order is the design's, section 4, Identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Optional
+
+from gua.clock import Clock
+from gua.identity.accounts import Accounts, read_accounts
+from gua.identity.containers import container_id, short_container_id, slice_uid, slurm_job
+from gua.identity.names import CachedLookup, look_up_name, look_up_uid
+from gua.identity.proc import ProcessFacts, ProcFs
+from gua.model import USER_UNKNOWN, ProcessIdentity, UserSource
+
+# Names as the kernel keeps them, cut to 15 characters. What one of these started carries the login uid of whoever
+# restarted the engine, so it says nothing about who runs the container.
+_ENGINES = frozenset(
+    {"dockerd", "containerd", "containerd-shim", "conmon", "crio", "lxc-start", "lxc-execute", "lxd", "incusd"}
+    | {"systemd-nspawn"}
+)
+
+Named = tuple[str, UserSource, Optional[int]]
+
+
+class Identifier:
+    """Reads who the processes on the cards are. Never raises, never waits long."""
+
+    def __init__(
+        self,
+        procfs: ProcFs,
+        name_of: Callable[[int], Optional[str]],
+        uid_of: Callable[[str], Optional[int]],
+        *,
+        trust_pid_namespace: bool = False,
+        accounts: Callable[[], Accounts] = read_accounts,
+    ) -> None:
+        self._procfs = procfs
+        self._name_of = name_of
+        self._uid_of = uid_of
+        self._accounts = accounts
+        self._boot_id = procfs.boot_id()
+        self._blind = procfs.is_foreign_namespace() and not trust_pid_namespace
+
+    def identify(self, pids: Iterable[int]) -> Mapping[int, ProcessIdentity]:
+        """An identity for every pid; user `unknown` where nothing can be read or pids mean nothing here."""
+        accounts = self._accounts()
+        return {pid: self._identify(pid, accounts) for pid in pids}
+
+    def _identify(self, pid: int, accounts: Accounts) -> ProcessIdentity:
+        facts = None if self._blind else self._procfs.read_process(pid)
+        if facts is None:
+            return ProcessIdentity(self._boot_id, pid, None, "", USER_UNKNOWN, UserSource.UNKNOWN)
+        container = container_id(facts.cgroups)
+        user, source, uid = self._name_user(facts, container, accounts)
+        return ProcessIdentity(
+            boot_id=self._boot_id,
+            pid=pid,
+            start_ticks=facts.start_ticks,
+            name=facts.name,
+            user=user,
+            user_source=source,
+            uid=uid,
+            owner_uid=facts.owner_uid,
+            login_uid=facts.login_uid,
+            container_id=container,
+            slurm_job=slurm_job(facts.cgroups),
+        )
+
+    def _name_user(self, facts: ProcessFacts, container: Optional[str], accounts: Accounts) -> Named:
+        rules = self._rules(facts, container, accounts)
+        return next((named for named in rules if named is not None), (USER_UNKNOWN, UserSource.UNKNOWN, None))
+
+    def _rules(self, facts: ProcessFacts, container: Optional[str], accounts: Accounts) -> Iterator[Optional[Named]]:
+        """What each rule says in turn, None where it has nothing to say; lazily, because later ones cost more."""
+        owner, login = facts.owner_uid, facts.login_uid
+        mapped_for = None if owner is None else accounts.subordinate_owner(owner)
+        # A mapped uid is its own person only where a directory hands out the same numbers
+        if owner is not None and accounts.is_ordinary(owner) and (mapped_for is None or self._name_of(owner)):
+            yield self._account(owner, UserSource.OWNER)
+        if login is not None and accounts.is_ordinary(login) and not self._in_container(facts, container):
+            yield self._account(login, UserSource.LOGINUID)
+        in_slice = slice_uid(facts.cgroups)
+        if in_slice is not None and accounts.is_ordinary(in_slice):
+            yield self._account(in_slice, UserSource.SLICE)
+        # Ranges of root, dockremap or lxd belong to engines, not to people
+        lender = None if mapped_for is None else self._subordinate_uid(mapped_for)
+        if lender is not None and accounts.is_ordinary(lender):
+            yield self._account(lender, UserSource.SUBUID)
+        if container is not None:
+            yield f"container:{short_container_id(container)}", UserSource.CONTAINER, None
+        if owner is not None:
+            yield self._account(owner, UserSource.SYSTEM)
+
+    def _account(self, uid: int, source: UserSource) -> Named:
+        return self._name_of(uid) or f"uid:{uid}", source, uid
+
+    def _subordinate_uid(self, owner: str) -> Optional[int]:
+        return int(owner) if owner.isdigit() else self._uid_of(owner)
+
+    def _in_container(self, facts: ProcessFacts, container: Optional[str]) -> bool:
+        return container is not None or any(name in _ENGINES for name in self._procfs.ancestor_names(facts))
+
+
+def build_identifier(procfs_root: Path, clock: Clock, *, trust_pid_namespace: bool) -> Identifier:
+    """An identifier for this host."""
+    names, uids = CachedLookup(clock, look_up_name), CachedLookup(clock, look_up_uid)
+    return Identifier(ProcFs(procfs_root), names.get, uids.get, trust_pid_namespace=trust_pid_namespace)

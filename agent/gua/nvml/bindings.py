@@ -1,0 +1,97 @@
+"""The one door to pynvml: every call gives a value or raises `CallFailed`, whatever the bindings raised.
+
+Only this module imports pynvml, and only the sampling child imports this module: loading the driver's library into
+a process ties that process to the driver's life.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pynvml
+
+from gua.model import Fault, FaultKind
+
+TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
+MIG_ENABLED = 1  # NVML_DEVICE_MIG_ENABLE
+MEMORY_V2 = 0x02000028  # NVML_STRUCT_VERSION(Memory, 2): size 40, version 2
+
+FUNCTION_NOT_FOUND = "FUNCTION_NOT_FOUND"
+GPU_IS_LOST = "GPU_IS_LOST"
+# This card, driver or pair of driver and bindings cannot do that: asking again gives the same answer.
+UNSUPPORTED_ERRORS = frozenset({"NOT_SUPPORTED", FUNCTION_NOT_FOUND, "ARGUMENT_VERSION_MISMATCH", "DEPRECATED"})
+# No call will work any more in this process, whichever card it is about.
+DRIVER_ERRORS = frozenset({"UNINITIALIZED", "DRIVER_NOT_LOADED", "LIB_RM_VERSION_MISMATCH", "LIBRARY_NOT_FOUND"})
+
+# What newer bindings make of a function the driver lacks; older ones do not have the class.
+_LIBRARY_MISMATCH: Any = getattr(pynvml, "NVMLLibraryMismatchError", ())
+
+_ERROR_NAMES: dict[int, str] = {
+    value: name[len("NVML_ERROR_") :] for name, value in vars(pynvml).items() if name.startswith("NVML_ERROR_")
+}
+
+
+class CallFailed(Exception):
+    """One NVML call gave no value; `fault` says which and why."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(f"{fault.call}: {fault.error}")
+        self.fault = fault
+
+
+class DriverFailed(CallFailed):
+    """The driver as a whole cannot be used from this process any more."""
+
+
+def call(name: str, *args: Any) -> Any:
+    """What the NVML function `name` returns, as pynvml gives it.
+
+    Raises DriverFailed for an error that concerns every card, CallFailed for any other, also where the bindings
+    lack the function (FUNCTION_NOT_FOUND) or stumble themselves (the exception's class is the error's name).
+    """
+    function = getattr(pynvml, name, None)
+    if function is None:
+        raise failure(name, FUNCTION_NOT_FOUND, "the installed nvidia-ml-py does not have it")
+    try:
+        return function(*args)
+    except pynvml.NVMLError as exc:
+        raise failure(name, _error_name(exc), _one_line(exc)) from exc
+    except _LIBRARY_MISMATCH as exc:
+        raise failure(name, FUNCTION_NOT_FOUND, "the driver does not have it") from exc
+    except Exception as exc:  # pynvml decodes, casts and loads: what that raises is listed nowhere
+        raise failure(name, type(exc).__name__, _one_line(exc)) from exc
+
+
+def failure(name: str, error: str, message: str) -> CallFailed:
+    """The exception for one failed call, of the class and kind that belong to its error."""
+    kind = FaultKind.UNSUPPORTED if error in UNSUPPORTED_ERRORS else FaultKind.FAILED
+    fault = Fault(call=name, error=error, kind=kind, message=message)
+    return DriverFailed(fault) if error in DRIVER_ERRORS else CallFailed(fault)
+
+
+def call_text(name: str, *args: Any) -> str:
+    """`call` for a function that gives text: bytes in some versions of the bindings, str in others."""
+    value = call(name, *args)
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def call_number(name: str, *args: Any, highest: int) -> int:
+    """`call` for a function that gives one number; above `highest` it raises CallFailed IMPOSSIBLE_VALUE."""
+    return believable(name, call(name, *args), highest=highest)
+
+
+def believable(name: str, value: Any, *, highest: int) -> int:
+    """The value as an int of 0 to `highest`; drivers fill readings they do not have with ones or rubbish."""
+    number = int(value)
+    if not 0 <= number <= highest:
+        raise failure(name, "IMPOSSIBLE_VALUE", f"the driver answered {number}")
+    return number
+
+
+def _error_name(error: Any) -> str:
+    code = int(error.value)
+    return _ERROR_NAMES.get(code, f"ERROR_{code}")
+
+
+def _one_line(exc: Exception) -> str:
+    return " ".join(str(exc).split())

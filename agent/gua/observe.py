@@ -1,0 +1,143 @@
+"""One sampling of this host for whoever asks now: collected, stored where that is allowed, and answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from gua import __version__
+from gua.clock import Clock
+from gua.collect import TickSource
+from gua.config import Settings
+from gua.errors import DatabaseMissing, DatabaseUnusable
+from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
+from gua.model import KnownDevice, Tick, TickStatus
+from gua.observation import SCHEMA, Observation, to_cards, to_errors
+from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
+from gua.recording import open_recording
+from gua.report.document import HostInfo
+from gua.units import to_iso
+
+_PUSH_RESULTS = {"never": "not-asked", "auto": "not-enrolled"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for. cover_ms: how much time the tick stands for, 0 outside a timer. push: never or auto."""
+
+    database: Path
+    cover_ms: int
+    push: str
+    fake: bool
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What became of a tick. reason: why it was not stored. since_ms: when the states of now began, by UUID."""
+
+    reason: Optional[str]
+    failed: bool = False
+    store_id: str = ""
+    since_ms: Optional[dict[str, int]] = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The document, and the line for people when the collection or the storing failed (else None)."""
+
+    document: Observation
+    failure: Optional[str]
+
+
+def observe(source: TickSource, clock: Clock, settings: Settings, asked: Asked) -> Observed:
+    """Collect one tick and store it.
+
+    Where this user may not write, the observation is answered unstored and says so. A tick without NVML is not stored.
+    """
+    known = _known_devices(asked.database)
+    tick = source.collect(ts_ms=clock.now_ms(), cover_ms=asked.cover_ms, known=known)
+    status = _status(tick, known)
+    errors = to_errors(tick) if status != "no-gpu" else []
+    if status == "error" and not errors:
+        errors = ["no_card: NVML answers, but lists no card of those on the PCI bus"]
+    stored = _store(tick, clock, settings, asked) if status in ("ok", "partial") else _Stored(_why_not(status))
+    document: Observation = {
+        "schema": SCHEMA,
+        "observed_at": to_iso(tick.ts_ms),
+        "status": status,
+        "stored": stored.reason is None,
+        "stored_reason": stored.reason,
+        "push": {"mode": asked.push, "result": _PUSH_RESULTS[asked.push]},
+        "host": _host(tick, settings, stored.store_id),
+        "cards": to_cards(tick, stored.since_ms or {}) if status in ("ok", "partial") else [],
+        "errors": errors,
+    }
+    return Observed(document, errors[0] if status == "error" else stored.reason if stored.failed else None)
+
+
+def _status(tick: Tick, known: Sequence[KnownDevice]) -> str:
+    """`no-gpu` needs every witness: no card in NVML, none ever known here, none on the bus."""
+    unusable = tick.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
+    if not tick.cards and not known and tick.status is not TickStatus.UNRESPONSIVE:
+        return "no-gpu" if is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root()) else "error"
+    return "error" if unusable else tick.status.value
+
+
+def _why_not(status: str) -> str:
+    return "no NVIDIA device on the PCI bus" if status == "no-gpu" else "nothing was measured"
+
+
+def _known_devices(database: Path) -> tuple[KnownDevice, ...]:
+    from gua.store.database import open_reader
+
+    try:
+        with open_reader(database) as reader:
+            return tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
+    except (DatabaseMissing, DatabaseUnusable):
+        # Then storing says what is wrong; the present can be told without the past
+        return ()
+
+
+def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Stored:
+    if not _may_write(asked.database):
+        return _Stored(f"no permission to write {asked.database}")
+    try:
+        with open_recording(asked.database, clock, fake=asked.fake) as writer:
+            writer.begin_run("sync-once", asked.cover_ms, settings.rule, __version__)
+            writer.write_tick(tick)
+    except DatabaseUnusable as exc:
+        return _Stored(str(exc), failed=True)
+    return _read_back(asked.database)
+
+
+def _may_write(database: Path) -> bool:
+    """Whether this user may write the database and the side files next to it."""
+    if os.path.exists(database) and not os.access(database, os.W_OK):
+        return False
+    directory = next(parent for parent in database.absolute().parents if os.path.exists(parent))
+    return os.access(directory, os.W_OK | os.X_OK)
+
+
+def _read_back(database: Path) -> _Stored:
+    from gua.store.database import open_reader
+
+    with open_reader(database) as reader:
+        uuids = {row.id: row.uuid for row in reader.devices()}
+        host = reader.host()
+        since_ms = {uuids[device]: now.since_ms for device, now in reader.now().items()}
+        return _Stored(None, store_id="" if host is None else host.store_id, since_ms=since_ms)
+
+
+def _host(tick: Tick, settings: Settings, store_id: str) -> HostInfo:
+    return {
+        "hostname": hostname(),
+        "store_id": store_id,
+        "boot_id": read_boot_id(procfs_root()),
+        "machine_id": read_machine_id(),
+        "agent_version": __version__,
+        "driver_version": tick.driver_version,
+        "scheduler": settings.scheduler,
+    }

@@ -1,0 +1,69 @@
+"""NVIDIA GPUs as the PCI bus shows them: what should be there, whatever the driver says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+_NVIDIA_VENDOR = "0x10de"
+# VGA and 3D controllers; audio functions, USB controllers and bridges of the same vendor are no cards.
+_DISPLAY_CLASSES = ("0x0300", "0x0302")
+
+
+@dataclass(frozen=True)
+class PciDevice:
+    """One NVIDIA display-class device. address: `0000:3b:00.0`. driver: the kernel driver bound to it, or None."""
+
+    address: str
+    driver: Optional[str]
+
+
+def sysfs_root(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where sysfs is: `GUA_SYSFS_ROOT` or `/sys`."""
+    return Path(environ.get("GUA_SYSFS_ROOT") or "/sys")
+
+
+def read_nvidia_devices(root: Path) -> Optional[tuple[PciDevice, ...]]:
+    """The NVIDIA cards on the PCI bus in address order; None when this host shows no PCI bus at all.
+
+    Virtual functions of a card split for virtual machines are left out: they are not this host's cards.
+    """
+    try:
+        entries = sorted((root / "bus/pci/devices").iterdir())
+    except OSError:
+        return None
+    return tuple(PciDevice(entry.name, _driver(entry)) for entry in entries if _is_nvidia_card(entry))
+
+
+def _is_nvidia_card(entry: Path) -> bool:
+    return (
+        _read(entry / "vendor") == _NVIDIA_VENDOR
+        and _read(entry / "class").startswith(_DISPLAY_CLASSES)
+        and not (entry / "physfn").exists()
+    )
+
+
+def _driver(entry: Path) -> Optional[str]:
+    try:
+        return os.path.basename(os.readlink(entry / "driver"))
+    except OSError:
+        return None
+
+
+def _read(path: Path) -> str:
+    # A device may leave the bus between listing and reading: then it simply is no card.
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip().lower()
+    except OSError:
+        return ""
+
+
+def is_gpu_less(devices: Optional[Sequence[PciDevice]], procfs: Path) -> bool:
+    """Whether this host has no NVIDIA card: none on its bus (or it has no bus), and no driver loaded for one.
+
+    A quiet, valid state; a card without a working driver is not. Trust it only where NVML has no card either.
+    """
+    return not devices and not (procfs / "driver/nvidia/version").exists()

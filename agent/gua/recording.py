@@ -1,0 +1,56 @@
+"""Where ticks come from and go to on this host: the edges that the daemon and `sync-once` share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gua.clock import Clock
+from gua.collect import Collector, TickSource
+from gua.config import Settings
+from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
+
+if TYPE_CHECKING:
+    from gua.store.writer import StoreWriter
+
+
+def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
+    """This host's ticks, or a made-up host's. Nothing is started before the first `collect`."""
+    if fake:
+        from gua.demo.cluster import FakeSource
+
+        return FakeSource(rule=settings.rule)
+    from gua.identity.users import build_identifier
+    from gua.nvml.client import WorkerClient
+
+    return Collector(
+        WorkerClient(deadline_s=settings.nvml_deadline_ms / 1000, clock=clock),
+        build_identifier(procfs_root(), clock, trust_pid_namespace=settings.trust_pid_namespace),
+        settings.rule,
+    )
+
+
+@contextlib.contextmanager
+def open_recording(path: Path, clock: Clock, *, fake: bool) -> Iterator[StoreWriter]:
+    """The writer of this host's history, closed at the end.
+
+    fake: the writer of the made-up host, which a database with real history refuses.
+    Raises DatabaseUnusable, UsageError.
+    """
+    if fake:
+        from gua.demo.profile import DEMO_HOSTS
+        from gua.demo.recording import open_demo_writer
+
+        with open_demo_writer(path, DEMO_HOSTS["demo"], clock) as writer:
+            yield writer
+        return
+    from gua.store.database import open_writer
+
+    boot_id = read_boot_id(procfs_root())
+    writer = open_writer(path, clock=clock, machine_id=read_machine_id(), boot_id=boot_id, hostname=hostname())
+    try:
+        yield writer
+    finally:
+        writer.close()

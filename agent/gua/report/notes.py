@@ -1,0 +1,33 @@
+"""Sentences under the tables: wrapped lines, and the rule in force in words. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def wrapped(text: str, columns: int, hanging: str = "") -> list[str]:
+    """`text` in lines of at most `columns` characters, those after the first indented by `hanging`.
+
+    A line never breaks at a no-break space, which comes out as an ordinary one.
+    """
+    lines = textwrap.wrap(text, columns, subsequent_indent=hanging, break_on_hyphens=False)
+    return [line.replace(NO_BREAK, " ") for line in lines]
+
+
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """One rule in words; thresholds as the rule compares them."""
+    return (
+        f"active from {rule['active_util_pct']} % utilisation; below it idle-held if processes hold over "
+        f"{rule['held_mb']} MB, or over {rule['unattributed_mb']} MB ({rule['unattributed_v1_mb']} MB by the old "
+        "memory reading) is used that no listed process accounts for; else truly-idle"
+    )
+
+
+def rule_lines(rules: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
+    """The rules in force; several when the settings changed within the window."""
+    title = "Rule" if len(rules) < 2 else "Rules (changed within the window, or between hosts)"
+    return wrapped(f"{title}: {'. Also: '.join(rule_text(rule) for rule in rules)}.", columns) if rules else []

@@ -1,0 +1,171 @@
+"""Opening the database: one writer's way in, and a reader's way in without write permission."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+from peewee import DatabaseError, PeeweeException, SqliteDatabase
+
+from gua.clock import Clock
+from gua.errors import DatabaseMissing, DatabaseUnusable
+from gua.store.files import is_network_file_system, move_aside, prepare_file
+from gua.store.migrations import check_version, migrate
+from gua.store.reader import StoreReader
+from gua.store.session import connection_of
+from gua.store.writer import StoreWriter
+
+# How long to wait for another writer's transaction (a sync-once beside the daemon takes milliseconds).
+BUSY_TIMEOUT_MS = 5_000
+
+# No reader may keep the writer's -wal from being folded back for longer.
+READ_LIMIT_S = 10.0
+
+# The database, what is not folded back yet, and what a crash in mid-write left to undo.
+_PARTS = ("", "-wal", "-journal")
+
+_COPY_ATTEMPTS = 20
+
+
+def open_writer(
+    path: Path, *, clock: Clock, machine_id: str, boot_id: str, hostname: Optional[str] = None, create: bool = True
+) -> StoreWriter:
+    """A writer on the database at `path`, made and brought up to date as needed.
+
+    hostname: as reports shall name this host; None asks the system. create False raises DatabaseMissing instead of
+    making one. A file that is no database is moved aside, and the writer's `moved_aside` says where.
+    Raises DatabaseUnusable: newer schema, no permission, locked for too long.
+    """
+    try:
+        if not create and not path.exists():
+            raise missing(path)
+        prepare_file(path)
+        database, moved = _open_or_move_aside(path, clock.now_ms())
+        return StoreWriter(
+            database,
+            now_ms=clock.now_ms,
+            machine_id=machine_id,
+            boot_id=boot_id,
+            hostname=hostname or os.uname().nodename,
+            moved_aside=moved,
+        )
+    except (PeeweeException, sqlite3.Error, OSError) as exc:
+        raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
+
+
+def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
+    try:
+        return _open_writable(path, now_ms), None
+    except (DatabaseError, sqlite3.DatabaseError) as exc:
+        if not _is_damage(exc):
+            raise
+    aside = move_aside(path, now_ms)
+    prepare_file(path)
+    return _open_writable(path, now_ms), aside
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether SQLite calls the file itself bad; locks, rights and full disks are OperationalErrors."""
+    cause = error.__cause__ if isinstance(error, DatabaseError) and error.__cause__ else error
+    return type(cause) in (DatabaseError, sqlite3.DatabaseError)
+
+
+def _open_writable(path: Path, now_ms: int) -> SqliteDatabase:
+    database = SqliteDatabase(str(path), timeout=BUSY_TIMEOUT_MS / 1000)
+    try:
+        _prepare_connection(connection_of(database), path)
+        migrate(database, str(path), now_ms)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _prepare_connection(connection: sqlite3.Connection, path: Path) -> None:
+    # Switching to WAL takes a lock, so the patience for it comes first.
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_file_system(path.parent) else 'WAL'}")
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+@contextlib.contextmanager
+def open_reader(path: Path) -> Iterator[StoreReader]:
+    """A reader on the database at `path`, on one unchanging view of it, needing read permission only.
+
+    Raises DatabaseMissing when there is none; DatabaseUnusable when it cannot be read, is not ours or is newer.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            if not path.exists():
+                raise missing(path)
+            database = _open_readable(path, stack)
+            stack.enter_context(database.atomic())
+            if check_version(database, str(path)) == 0:
+                raise missing(path)  # a daemon is about to make it
+            _limit(connection_of(database))
+            yield StoreReader(database)
+        except (PeeweeException, sqlite3.Error, OSError) as exc:
+            raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    """End any query once the time is over; SQLite then says `interrupted`."""
+    deadline_s = time.monotonic() + READ_LIMIT_S
+    connection.set_progress_handler(lambda: int(time.monotonic() > deadline_s), 100_000)
+
+
+def missing(path: Path) -> DatabaseMissing:
+    return DatabaseMissing(f"no database at {path}: run `gua daemon` first")
+
+
+def _open_readable(path: Path, stack: contextlib.ExitStack) -> SqliteDatabase:
+    try:
+        return _try_read(f"{path.absolute().as_uri()}?mode=ro", stack)
+    except (PeeweeException, sqlite3.Error) as exc:
+        if "locked" in str(exc):
+            raise
+        # Without write permission SQLite cannot make the -shm file that a WAL database needs when no daemon runs.
+        copy = _stable_copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gua-read-"))))
+        return _try_read(copy.as_uri(), stack)
+
+
+def _try_read(uri: str, stack: contextlib.ExitStack) -> SqliteDatabase:
+    database = SqliteDatabase(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000)
+    stack.callback(database.close)
+    connection_of(database).execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return database
+
+
+def _stable_copy(path: Path, folder: Path) -> Path:
+    """A private copy of the database, and of what a crash left beside it, that did not change while it was taken."""
+    for attempt in range(_COPY_ATTEMPTS):
+        copy = folder / f"{attempt}.db"
+        before = _fingerprint(path)
+        for suffix in _PARTS:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        if _fingerprint(path) == before:
+            return copy
+        for suffix in _PARTS:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{copy}{suffix}")
+    raise DatabaseUnusable(f"{path} changes faster than it can be copied: try again")
+
+
+def _fingerprint(path: Path) -> tuple[Optional[tuple[int, int, int]], ...]:
+    return tuple(_identity(f"{path}{suffix}") for suffix in _PARTS)
+
+
+def _identity(name: str) -> Optional[tuple[int, int, int]]:
+    try:
+        status = os.stat(name)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

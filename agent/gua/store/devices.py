@@ -1,0 +1,135 @@
+"""The cards this host's history knows: met, renamed, retired when another card takes their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from gua.model import CardReading, CardTick, KnownDevice, Mig
+from gua.store.session import Session
+
+_COLUMNS = (
+    "id, uuid, card_index, pci_bus_id, name, memory_total_mb, mig_parent_uuid, mig_profile, first_seen_ms, "
+    "retired_at_ms"
+)
+
+
+@dataclass
+class DeviceRow:
+    id: int
+    uuid: str
+    index: Optional[int]
+    pci_bus_id: Optional[str]
+    name: Optional[str]
+    memory_total_mb: Optional[int]
+    mig_parent_uuid: Optional[str]
+    mig_profile: Optional[str]
+    first_seen_ms: int
+    retired_at_ms: Optional[int]
+
+    @property
+    def mig(self) -> Optional[Mig]:
+        return Mig(self.mig_parent_uuid, self.mig_profile or "") if self.mig_parent_uuid else None
+
+    def known(self, last_seen_ms: Optional[int]) -> KnownDevice:
+        return KnownDevice(
+            uuid=self.uuid,
+            index=self.index,
+            pci_bus_id=self.pci_bus_id,
+            name=self.name,
+            memory_total_mb=self.memory_total_mb,
+            mig=self.mig,
+            first_seen_ms=self.first_seen_ms,
+            last_seen_ms=last_seen_ms,
+        )
+
+
+def load_devices(session: Session) -> dict[str, DeviceRow]:
+    """Every card ever seen, by UUID, in the order they were first stored."""
+    rows = session.rows(f"SELECT {_COLUMNS} FROM device ORDER BY id")
+    return {row[1]: DeviceRow(*row) for row in rows}
+
+
+class Devices:
+    """The device table as the writer keeps it in mind."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.by_uuid = load_devices(session)
+
+    def note(self, cards: tuple[CardTick, ...], ts_ms: int) -> list[tuple[DeviceRow, CardTick]]:
+        """Learn from one tick's cards. Gives those still expected, each card once, with their rows."""
+        by_uuid = {card.reading.uuid: card for card in cards}
+        noted = [(self._learn(card.reading, ts_ms), card) for card in by_uuid.values()]
+        for _, card in noted:
+            if card.reading.absent is None:
+                self._retire_displaced_by(card.reading, by_uuid, ts_ms)
+        return [(row, card) for row, card in noted if row.retired_at_ms is None]
+
+    def _learn(self, reading: CardReading, ts_ms: int) -> DeviceRow:
+        row = self.by_uuid.get(reading.uuid)
+        if row is None:
+            row = self._insert(reading, ts_ms)
+        before = (*vars(row).values(),)
+        row.first_seen_ms = min(row.first_seen_ms, ts_ms)
+        if reading.absent is None:
+            _take_over(row, reading)
+        if before != (*vars(row).values(),):
+            self._save(row)
+        return row
+
+    def _insert(self, reading: CardReading, ts_ms: int) -> DeviceRow:
+        row = DeviceRow(0, reading.uuid, None, None, None, None, None, None, ts_ms, None)
+        _take_over(row, reading)
+        row.id = self._session.insert("device", uuid=reading.uuid, first_seen_ms=ts_ms, rev=self._session.rev)
+        self._save(row)
+        self.by_uuid[row.uuid] = row
+        return row
+
+    def _retire_displaced_by(self, reading: CardReading, present: dict[str, CardTick], ts_ms: int) -> None:
+        """One place holds one card: who was there before, and is not answering now, is gone for good."""
+        for row in self.by_uuid.values():
+            card = present.get(row.uuid)
+            answers = card is not None and card.reading.absent is None
+            if row.retired_at_ms is None and not answers and _displaces(reading, row):
+                row.retired_at_ms = ts_ms
+                self._save(row)
+
+    def _save(self, row: DeviceRow) -> None:
+        self._session.connection.execute(
+            "UPDATE device SET card_index = ?, pci_bus_id = ?, name = ?, memory_total_mb = ?, mig_parent_uuid = ?,"
+            " mig_profile = ?, first_seen_ms = ?, retired_at_ms = ?, rev = ? WHERE id = ?",
+            (
+                row.index,
+                row.pci_bus_id,
+                row.name,
+                row.memory_total_mb,
+                row.mig_parent_uuid,
+                row.mig_profile,
+                row.first_seen_ms,
+                row.retired_at_ms,
+                self._session.rev,
+                row.id,
+            ),
+        )
+
+
+def _displaces(reading: CardReading, row: DeviceRow) -> bool:
+    """Whether a card that answers stands where `row` stood: its PCI address, or its MIG mode switched over."""
+    if reading.mig is not None:
+        return row.uuid == reading.mig.parent_uuid
+    if row.mig_parent_uuid is not None:
+        return row.mig_parent_uuid == reading.uuid
+    return reading.pci_bus_id is not None and row.pci_bus_id == reading.pci_bus_id and row.uuid != reading.uuid
+
+
+def _take_over(row: DeviceRow, reading: CardReading) -> None:
+    """What a reading knows replaces what was known; what it could not read keeps standing."""
+    row.index = reading.index if reading.index is not None else row.index
+    row.pci_bus_id = reading.pci_bus_id or row.pci_bus_id
+    row.name = reading.name or row.name
+    row.memory_total_mb = reading.memory_total_mb if reading.memory_total_mb is not None else row.memory_total_mb
+    if reading.mig is not None:
+        row.mig_parent_uuid, row.mig_profile = reading.mig.parent_uuid, reading.mig.profile
+    if reading.absent is None:
+        row.retired_at_ms = None

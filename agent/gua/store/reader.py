@@ -1,0 +1,204 @@
+"""What a report asks of the database, answered as plain values. Reads only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from peewee import SqliteDatabase
+
+from gua.coverage import SLOT_MS, Span
+from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
+from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
+from gua.store.devices import DeviceRow, load_devices
+from gua.store.sample_id import DEVICE_BITS
+from gua.store.session import Session, connection_of
+from gua.store.sums import WindowSums
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """The host as the newest run knew it; texts are empty when there was no run yet."""
+
+    store_id: str
+    machine_id: str
+    boot_id: str
+    hostname: str
+    agent_version: str
+    driver_version: Optional[str]
+    rule: Optional[int]
+    interval_ms: Optional[int]
+
+
+@dataclass(frozen=True)
+class UserRow:
+    name: str
+    source: UserSource
+    uid: Optional[int]
+
+
+@dataclass(frozen=True)
+class HolderRow:
+    user: str
+    process: str
+    pid: int
+    memory_mb: Optional[int]
+    type: ProcessType
+
+
+@dataclass(frozen=True)
+class NowRow:
+    """The newest tick of one card. since_ms: when its state began, by unbroken ticks."""
+
+    at_ms: int
+    since_ms: int
+    verdict: Verdict
+    util_pct: Optional[int]
+    memory_used_mb: Optional[int]
+    holders: tuple[HolderRow, ...]
+
+
+@dataclass(frozen=True)
+class HoldRow:
+    """One hold with its sums over its whole life. until_ms None: it still holds."""
+
+    user: str
+    process: str
+    pid: int
+    device: int
+    since_ms: int
+    until_ms: Optional[int]
+    memory_mb: Optional[int]
+    state_ms: dict[State, int]
+    long_idle_ms: int
+
+
+@dataclass(frozen=True)
+class TickRow:
+    """One tick and the interval of its run."""
+
+    at_ms: int
+    status: TickStatus
+    interval_ms: int
+
+
+class StoreReader:
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._session = Session(connection_of(database))
+
+    def host(self) -> Optional[HostRow]:
+        """The newest store's host; None when no program ever took this database into use."""
+        rows = self._session.rows(
+            "SELECT store.store_id, machine_id, coalesce(boot.boot_id, ''), coalesce(hostname, ''),"
+            " coalesce(agent_version, ''), driver_version, rule, interval_ms FROM store"
+            " LEFT JOIN run ON run.store = store.id LEFT JOIN boot ON boot.id = run.boot"
+            " ORDER BY store.id DESC, run.id DESC LIMIT 1"
+        )
+        return HostRow(*rows[0]) if rows else None
+
+    def rev(self) -> int:
+        """Number of the newest write transaction; 0 when there was none."""
+        return int(self._session.rows("SELECT coalesce(max(rev), 0) FROM store")[0][0])
+
+    def raw_since_ms(self) -> Optional[int]:
+        """Raw ticks before this time are gone; None when none were ever removed."""
+        value = self._session.rows("SELECT max(raw_since_ms) FROM store")[0][0]
+        return None if value is None else int(value)
+
+    def history_begins_ms(self) -> Optional[int]:
+        """The earliest tick; only its slot once that tick is gone. None when there was none."""
+        query = "SELECT min(ts_ms) FROM tick" if self.raw_since_ms() is None else "SELECT min(slot) FROM tick_slot"
+        value = self._session.rows(query)[0][0]
+        if value is None:
+            return None
+        return int(value) if self.raw_since_ms() is None else int(value) * SLOT_MS
+
+    def newest_tick_ms(self) -> Optional[int]:
+        """Time of the tick stored last; None when there was none."""
+        rows = self._session.rows("SELECT ts_ms FROM tick ORDER BY id DESC LIMIT 1")
+        return int(rows[0][0]) if rows else None
+
+    def newest_daemon_tick(self) -> Optional[TickRow]:
+        """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
+        rows = self._session.rows(
+            "SELECT ts_ms, status, interval_ms FROM tick JOIN run ON run.id = tick.run"
+            " WHERE kind <> 'sync-once' ORDER BY tick.id DESC LIMIT 1"
+        )
+        return TickRow(rows[0][0], STATUSES[rows[0][1]], rows[0][2]) if rows else None
+
+    def devices(self) -> tuple[DeviceRow, ...]:
+        """Every card ever seen, in display order."""
+        rows = load_devices(self._session).values()
+        return tuple(sorted(rows, key=lambda row: (row.index is None, row.index or 0, row.id)))
+
+    def rules(self, ids: Iterable[int]) -> tuple[Rule, ...]:
+        """The rules with these ids, oldest first."""
+        columns = "active_util_pct, held_mb, unattributed_mb, unattributed_v1_mb, long_idle_s, id"
+        rows = self._session.rows(f"SELECT {columns} FROM rule ORDER BY id")
+        wanted = set(ids)
+        return tuple(Rule(*row[:5]) for row in rows if row[5] in wanted)
+
+    def users(self) -> dict[int, UserRow]:
+        rows = self._session.rows("SELECT id, name, source, uid FROM user")
+        return {row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}
+
+    def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
+        """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
+        sums = WindowSums()
+        if slots[0] < slots[1]:
+            sums.add_slots(self._session, *slots)
+        longest = int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
+        for window in ragged:
+            sums.add_raw(self._session, window, longest)
+        return sums
+
+    def now(self) -> dict[int, NowRow]:
+        """The newest tick of each card that is not retired, by device id."""
+        holders = self._holders_now()
+        rows = self._session.rows(
+            "SELECT card_now.device, ts_ms, since_ms, verdict, util_pct, memory_used_mb FROM card_now"
+            " JOIN tick ON tick.id = card_now.tick JOIN device ON device.id = card_now.device"
+            f" JOIN gpu_sample ON gpu_sample.id = (card_now.tick << {DEVICE_BITS} | card_now.device)"
+            " WHERE retired_at_ms IS NULL"
+        )
+        return {
+            row[0]: NowRow(row[1], row[2], VERDICTS[row[3]], row[4], row[5], tuple(holders.get(row[0], ())))
+            for row in rows
+        }
+
+    def _holders_now(self) -> dict[int, list[HolderRow]]:
+        found: defaultdict[int, list[HolderRow]] = defaultdict(list)
+        for row in self._session.rows(
+            "SELECT hold.device, user.name, process.name, pid, memory_mb, type FROM hold"
+            " JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
+            " JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
+            " WHERE is_open ORDER BY hold.id"
+        ):
+            found[row[0]].append(HolderRow(row[1], row[2], row[3], row[4], PROCESS_TYPES[row[5]]))
+        return found
+
+    def holds(self, window: Span, limit: int) -> tuple[tuple[HoldRow, ...], int]:
+        """Holds of compute and MPS processes that touch the window, and how many there are in all.
+
+        Those still open first, then by long idle-held time, then the newest; at most `limit`.
+        """
+        touching = (
+            " FROM hold JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
+            " WHERE (is_open OR (NOT is_open AND until_ms > ?)) AND since_ms < ? AND type <> ?"
+        )
+        values = (window[0], window[1], GRAPHICS)
+        rows = self._session.rows(
+            "SELECT user.name, process.name, pid, device, since_ms, CASE WHEN is_open THEN NULL ELSE until_ms END,"
+            " memory_mb, active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms"
+            f"{touching} ORDER BY is_open DESC, long_idle_ms DESC, hold.id DESC LIMIT ?",
+            (*values, limit),
+        )
+        count = int(self._session.rows(f"SELECT count(*){touching}", values)[0][0])
+        return tuple(_hold(row) for row in rows), count
+
+
+def _hold(row: Sequence[Any]) -> HoldRow:
+    user, process, pid, device, since_ms, until_ms, memory_mb, *state_ms, long_idle_ms = row
+    return HoldRow(user, process, pid, device, since_ms, until_ms, memory_mb, dict(zip(STATES, state_ms)), long_idle_ms)

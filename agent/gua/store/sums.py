@@ -1,0 +1,88 @@
+"""Sums over one window: whole slots from roll-ups, ragged ends from raw ticks, added up alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gua.coverage import SLOT_MS, Span, clip, pieces
+from gua.store.codes import STATE_OF_VERDICT
+from gua.store.credit import COVERED, Credits
+from gua.store.raw import RawTick, samples_of, ticks_touching
+from gua.store.session import Session
+
+
+def _zeros(count: int) -> defaultdict[tuple[int, int], list[int]]:
+    return defaultdict(lambda: [0] * count)
+
+
+@dataclass
+class WindowSums:
+    """Milliseconds and millijoules over a window.
+
+    cards: (device, verdict) -> sums in the order of credit.COVERED and following.
+    users: (user, state) -> sums in the order of credit.CARD and following.
+    slots: (slot, state) -> covered ms of all cards. ticks: (status, cover_ms) -> ticks begun in the window.
+    """
+
+    cards: defaultdict[tuple[int, int], list[int]] = field(default_factory=lambda: _zeros(4))
+    users: defaultdict[tuple[int, int], list[int]] = field(default_factory=lambda: _zeros(7))
+    slots: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    ticks: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    rules: set[int] = field(default_factory=set)
+
+    def add_slots(self, session: Session, first: int, end: int) -> None:
+        """Add the slots first <= slot < end from the roll-ups."""
+        bounds = (first, end)
+        for device, verdict, rule, *sums in session.rows(
+            "SELECT device, verdict, rule, sum(covered_ms), sum(samples), sum(energy_mj), sum(energy_ms)"
+            " FROM card_slot WHERE slot >= ? AND slot < ? GROUP BY device, verdict, rule",
+            bounds,
+        ):
+            self.rules.add(rule)
+            _add(self.cards[device, verdict], sums)
+        for user, state, *sums in session.rows(
+            "SELECT user, state, sum(card_ms), sum(share_ms), sum(shared_ms), sum(long_idle_ms), sum(energy_mj),"
+            " sum(energy_ms), sum(samples) FROM user_slot WHERE slot >= ? AND slot < ? GROUP BY user, state",
+            bounds,
+        ):
+            _add(self.users[user, state], sums)
+        for slot, verdict, covered_ms in session.rows(
+            "SELECT slot, verdict, sum(covered_ms) FROM card_slot WHERE slot >= ? AND slot < ? GROUP BY slot, verdict",
+            bounds,
+        ):
+            self.slots[slot, STATE_OF_VERDICT[verdict]] += covered_ms
+        for status, cover_ms, ticks in session.rows(
+            "SELECT status, cover_ms, sum(ticks) FROM tick_slot WHERE slot >= ? AND slot < ? GROUP BY status, cover_ms",
+            bounds,
+        ):
+            self.ticks[status, cover_ms] += ticks
+
+    def add_raw(self, session: Session, window: Span, longest_cover_ms: int) -> None:
+        """Add the part of raw ticks that lies in the window."""
+        ticks = ticks_touching(session, window, longest_cover_ms)
+        found = Credits()
+        for raw in samples_of(session, ticks):
+            spans = (clip(span, window) for span in raw.tick.spans)
+            inside = window[0] <= raw.tick.ts_ms < window[1]
+            found.add(raw.sample, tuple(pieces(spans)), raw.tick.ts_ms // SLOT_MS if inside else None)
+        self._add_credits(found)
+        self._add_ticks(tick for tick in ticks if window[0] <= tick.ts_ms < window[1])
+
+    def _add_credits(self, found: Credits) -> None:
+        for (slot, device, rule, verdict), sums in found.cards.items():
+            self.rules.add(rule)
+            _add(self.cards[device, verdict], sums)
+            self.slots[slot, STATE_OF_VERDICT[verdict]] += sums[COVERED]
+        for (_, user, _, _, state), sums in found.users.items():
+            _add(self.users[user, state], sums)
+
+    def _add_ticks(self, ticks: Iterable[RawTick]) -> None:
+        for tick in ticks:
+            self.ticks[tick.status, tick.cover_ms] += 1
+
+
+def _add(sums: list[int], more: Iterable[int]) -> None:
+    for position, amount in enumerate(more):
+        sums[position] += amount

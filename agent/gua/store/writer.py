@@ -1,0 +1,182 @@
+"""The one way into the database: each tick, its samples, holds and roll-ups in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, Optional
+
+from peewee import PeeweeException, SqliteDatabase
+
+from gua.errors import DatabaseUnusable
+from gua.model import KnownDevice, Rule, Tick
+from gua.store.session import Session, connection_of
+from gua.store.ticks import TickWriter
+
+__all__ = ["KnownDevice", "StoreWriter"]
+
+# Ticks of one bulk transaction that may wait in memory before they are flushed.
+_BULK_TICKS = 240
+
+_RULE_COLUMNS = ("active_util_pct", "held_mb", "unattributed_mb", "unattributed_v1_mb", "long_idle_s")
+
+
+class StoreWriter:
+    """Writes ticks. Another process may write to the same database in between: what it changed is then read again.
+
+    moved_aside: where a file went that was found in the database's place and is no database; None otherwise.
+    """
+
+    def __init__(
+        self,
+        database: SqliteDatabase,
+        *,
+        now_ms: Callable[[], int],
+        machine_id: str,
+        boot_id: str,
+        hostname: str,
+        moved_aside: Optional[Path] = None,
+    ) -> None:
+        self.moved_aside = moved_aside
+        self._database = database
+        self._session = Session(connection_of(database))
+        self._inode = _inode(str(database.database))
+        self._now_ms = now_ms
+        self._boot_id = boot_id
+        self._hostname = hostname
+        self._ticks: Optional[TickWriter] = None
+        self._run: Optional[tuple[int, int]] = None
+        self._store = self._take_store(machine_id)
+
+    def known_devices(self) -> tuple[KnownDevice, ...]:
+        """The cards this host's history expects to see, in the order they were first seen."""
+        with self._errors(), self._database.atomic():
+            return self._in_mind().known_devices()
+
+    def begin_run(self, kind: str, interval_ms: int, rule: Rule, agent_version: str) -> None:
+        """Begin one life of a collector: kind `daemon`, `sync-once` or `demo`. Ends a run that is under way."""
+        self.end_run()
+        with self._transaction() as ticks:
+            rule_id = self._rule_id(rule)
+            run = self._session.insert(
+                "run",
+                store=self._store,
+                boot=ticks.people.boot(self._boot_id),
+                rule=rule_id,
+                kind=kind,
+                hostname=self._hostname,
+                interval_ms=interval_ms,
+                agent_version=agent_version,
+                started_ms=self._now_ms(),
+                rev=self._session.rev,
+            )
+        self._run = (run, rule_id)
+
+    def write_tick(self, tick: Tick) -> None:
+        """Store one tick, in one transaction; it is on disk, or not at all. Call `begin_run` first.
+
+        Raises DatabaseUnusable: disk full, database locked or gone. The next tick may then be tried.
+        """
+        self.write_ticks((tick,))
+
+    def write_ticks(self, ticks: Iterable[Tick]) -> None:
+        """Store many ticks in one transaction, all or none."""
+        if self._run is None:
+            raise RuntimeError("begin_run comes before the first tick")
+        run, rule_id = self._run
+        with self._transaction() as writer:
+            for number, tick in enumerate(ticks, start=1):
+                writer.write(tick, run, rule_id, self._long_idle_ms)
+                if number % _BULK_TICKS == 0:
+                    writer.flush()
+
+    def end_run(self) -> None:
+        """End the run, if one is under way."""
+        if self._run is None:
+            return
+        with self._transaction():
+            self._session.connection.execute(
+                "UPDATE run SET ended_ms = ?, rev = ? WHERE id = ?", (self._now_ms(), self._session.rev, self._run[0])
+            )
+        self._run = None
+
+    def close(self) -> None:
+        """End the run and close the database."""
+        with contextlib.suppress(DatabaseUnusable):
+            self.end_run()
+        self._database.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[TickWriter]:
+        with self._errors():
+            try:
+                with self._database.atomic("IMMEDIATE"):
+                    writer = self._begin()
+                    yield writer
+                    writer.flush()
+            except BaseException:
+                self._ticks = None  # what is in mind is not what is stored
+                raise
+
+    def _begin(self) -> TickWriter:
+        """Take the next revision."""
+        ticks = self._in_mind()
+        self._session.rev += 1
+        self._session.connection.execute("UPDATE store SET rev = ? WHERE id = ?", (self._session.rev, self._store))
+        return ticks
+
+    def _in_mind(self) -> TickWriter:
+        """What is known of the database; read again unless the newest revision was ours."""
+        rev = int(self._session.rows("SELECT rev FROM store WHERE id = ?", (self._store,))[0][0])
+        if self._ticks is None or rev != self._session.rev:
+            self._session.rev = rev
+            self._ticks = TickWriter(self._session)
+        return self._ticks
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        path = str(self._database.database)
+        try:
+            if _inode(path) != self._inode:
+                raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
+            yield
+        except (PeeweeException, sqlite3.Error) as exc:
+            raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
+
+    def _take_store(self, machine_id: str) -> int:
+        """The store in force on this machine; a database that came from another machine begins a new one."""
+        with self._errors(), self._database.atomic("IMMEDIATE"):
+            newest = self._session.rows("SELECT id, machine_id, rev FROM store ORDER BY id DESC LIMIT 1")
+            if newest and newest[0][1] == machine_id:
+                return int(newest[0][0])
+            return self._session.insert(
+                "store",
+                store_id=uuid.uuid4().hex,
+                machine_id=machine_id,
+                created_ms=self._now_ms(),
+                rev=newest[0][2] if newest else 0,
+                longest_cover_ms=0,
+            )
+
+    def _rule_id(self, rule: Rule) -> int:
+        values = astuple(rule)
+        self._long_idle_ms = rule.long_idle_s * 1000
+        where = " AND ".join(f"{column} = ?" for column in _RULE_COLUMNS)
+        rows = self._session.rows(f"SELECT id FROM rule WHERE {where}", values)
+        if rows:
+            return int(rows[0][0])
+        columns: dict[str, Any] = dict(zip(_RULE_COLUMNS, values))
+        return self._session.insert("rule", **columns, rev=self._session.rev)
+
+
+def _inode(path: str) -> Optional[int]:
+    """Which file is there now; None when there is none."""
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,44 @@
+"""`gua-fleet doctor`: `gua doctor` on every host, equal findings told once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from gua.cli.output import emit_document
+from gua.errors import ExitStatus
+from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet, exit_status, fleet_document
+from gua_fleet.model import HostResult
+from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.render import table
+from gua_fleet.views import FINDING_HEADERS, SILENT_HEADERS, doctor_headline, finding_rows, is_ready, silent_rows
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options: which hosts, how to ask, which form. `--verbose` shows the checks that passed, too."""
+    add_fleet_options(parser)
+    add_format_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings. Exit status 1 when a host is not ready or did not answer, 3 when none answered."""
+    results = ask_fleet(options, DOCTOR_PROBE).results
+    if options.format == "json":
+        emit_document(fleet_document("gua.fleet-doctor/1", results), None)
+    else:
+        _show(results, verbose=options.verbose)
+    status = exit_status(results, options.allow_missing)
+    if status is ExitStatus.OK and any(r.document is not None and not is_ready(r) for r in results):
+        return int(ExitStatus.FAILED)
+    return int(status)
+
+
+def _show(results: Sequence[HostResult], *, verbose: bool) -> None:
+    sys.stdout.write(doctor_headline(results) + "\n")
+    for headers, rows in (
+        (FINDING_HEADERS, finding_rows(results, verbose=verbose)),
+        (SILENT_HEADERS, silent_rows(results)),
+    ):
+        if rows:
+            sys.stdout.write("\n" + table(headers, rows))

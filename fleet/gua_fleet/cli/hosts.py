@@ -1,0 +1,29 @@
+"""`gua-fleet hosts`: what was understood of the inventory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gua.cli.output import emit_document
+from gua.errors import ExitStatus
+from gua_fleet.cli.common import add_format_option, add_inventory_options, read_inventory
+from gua_fleet.render import table
+from gua_fleet.views import HOST_HEADERS, host_document, host_rows
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options: which inventory, which form. No host is connected to."""
+    add_inventory_options(parser)
+    add_format_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the hosts. Raises InventoryError when there is none."""
+    inventory = read_inventory(options)
+    if options.format == "json":
+        hosts = [host_document(host) for host in inventory.hosts]
+        emit_document({"schema": "gua.fleet-hosts/1", "source": inventory.source, "hosts": hosts}, None)
+    else:
+        sys.stdout.write(table(HOST_HEADERS, host_rows(inventory.hosts)))
+    return int(ExitStatus.OK)

@@ -1,0 +1,64 @@
+"""`gua-fleet report`: asks every host for its own report over one window and shows their sum."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gua.cli.screen import read_screen
+from gua.clock import SystemClock
+from gua.errors import GuaError, UsageError
+from gua.report.period import parse_period
+from gua.report.zones import find_zone, local_zone_name
+from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status
+from gua_fleet.merge import merge_reports, set_unreadable_aside
+from gua_fleet.model import Document
+from gua_fleet.probes.report import report_probe
+from gua_fleet.render_json import render_json
+from gua_fleet.render_table import DEFAULT_WIDTH, render_fleet
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of `gua-fleet report`."""
+    parser.add_argument("--since", default="7d", help="begin: a duration back from the end (7d) or a time (default 7d)")
+    parser.add_argument("--until", help="end: a duration ago or a time (default now)")
+    parser.add_argument(
+        "--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this machine's)"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="table for people (default) or json"
+    )
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+    add_fleet_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, merge, show. Returns 0 when all answered, 1 when some failed, 3 when nobody answered."""
+    clock, tz = SystemClock(), options.tz or local_zone_name()
+    zone = find_zone(tz)
+    if zone is None:
+        raise UsageError(f"--tz {tz}: this machine does not know that zone; write one such as Europe/Berlin or UTC")
+    if options.output is not None and not options.output.parent.is_dir():
+        raise UsageError(f"-o {options.output}: there is no directory {options.output.parent}; make it first")
+    since_ms, until_ms = parse_period(options.since, options.until, now_ms=clock.now_ms(), zone=zone)
+    answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz))
+    results = set_unreadable_aside(answers.results)
+    document = merge_reports(results, since_ms=since_ms, until_ms=until_ms, tz=tz, generated_at_ms=clock.now_ms())
+    _show(document, options.format, options.output)
+    return int(exit_status(results, options.allow_missing))
+
+
+def _show(document: Document, form: str, output: Path | None) -> None:
+    if output is None:
+        screen = read_screen(sys.stdout, pipe_columns=DEFAULT_WIDTH)
+        width = min(screen.width, DEFAULT_WIDTH)
+        table = form == "table" and render_fleet(document, width=width, unicode=screen.unicode, colour=screen.colour)
+        sys.stdout.write(table or render_json(document))
+        return
+    try:
+        output.write_text(render_fleet(document) if form == "table" else render_json(document), encoding="utf-8")
+    except OSError as exc:
+        raise GuaError(f"-o {output}: cannot be written: {exc.strerror}") from exc
+    sys.stderr.write(f"report: {output}\n")

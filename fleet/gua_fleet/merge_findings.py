@@ -1,0 +1,145 @@
+"""What only the fleet as a whole can notice: two names of one host, one card in two places, mixed rules. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gua.units import parse_time_ms
+from gua_fleet.model import HostResult
+
+# The order of `findings`: what needs a person first.
+SEVERITIES = ("fail", "warn", "info")
+
+
+def fleet_findings(
+    counted: Sequence[HostResult], twins: Mapping[str, str], window: Mapping[str, Any], tz: str
+) -> list[dict[str, Any]]:
+    """Findings about the fleet, `host` null. Shape: {"id", "severity", "host", "card", "text"}."""
+    answered = [result for result in counted if result.document is not None]
+    return [
+        *(_finding("same_agent", "warn", f"{twin}: {is_twin_text(name)}") for twin, name in sorted(twins.items())),
+        *_shared_cards(answered),
+        *_mixed_rules(answered),
+        *_mixed_windows(answered),
+        *_mixed_zones(answered, tz),
+        *_short_histories(answered, window),
+        *_several_groups(counted),
+    ]
+
+
+def host_findings(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
+    """Every host's own findings with its name, in the order of the hosts."""
+    return [
+        {
+            "id": finding["id"],
+            "severity": finding["severity"],
+            "host": result.host.name,
+            "card": finding["card"],
+            "text": finding["text"],
+        }
+        for result in answered
+        if result.document is not None
+        for finding in result.document["findings"]
+    ]
+
+
+def is_twin_text(name: str) -> str:
+    """Why a host of the inventory has no amounts of its own though it answered."""
+    return f"same agent as {name} (store_id and boot_id agree): counted there, once"
+
+
+def by_severity(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The findings worst first, otherwise in the order given."""
+    return sorted(findings, key=lambda finding: _rank(finding["severity"]))
+
+
+def _rank(severity: str) -> int:
+    """Place of a severity; words a newer agent may bring come last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+def _finding(finding_id: str, severity: str, text: str, card: str | None = None) -> dict[str, Any]:
+    return {"id": finding_id, "severity": severity, "host": None, "card": card, "text": text}
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _by_value(answered: Sequence[HostResult], values_of: Any) -> dict[Any, set[str]]:
+    """Which hosts answered which value: {value: {host names}}."""
+    hosts: dict[Any, set[str]] = defaultdict(set)
+    for result in answered:
+        for value in values_of(result.document):
+            hosts[value].add(result.host.name)
+    return hosts
+
+
+def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
+    """A card that was moved is retired where it left; the same UUID in service on two hosts counts twice."""
+    hosts = _by_value(
+        answered, lambda document: [card["uuid"] for card in document["cards"] if card["retired_at"] is None]
+    )
+    return [
+        _finding(
+            "card_on_two_hosts",
+            "warn",
+            f"card {uuid} is in service on {_names(names)}: its time is counted on each; "
+            "retire it where it no longer is, or give a cloned host its own identity",
+            card=uuid,
+        )
+        for uuid, names in sorted(hosts.items())
+        if len(names) > 1
+    ]
+
+
+def _mixed_rules(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
+    hosts = _by_value(answered, lambda document: [tuple(sorted(rule.items())) for rule in document["rules"]])
+    if len(hosts) < 2:
+        return []
+    rules = "; ".join(
+        f"{_names(names)}: " + " ".join(f"{key}={value}" for key, value in rule)
+        for rule, names in sorted(hosts.items())
+    )
+    return [_finding("mixed_rules", "warn", f"the states were judged by different rules: {rules}")]
+
+
+def _mixed_windows(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
+    hosts = _by_value(answered, lambda document: [(document["window"]["since"], document["window"]["until"])])
+    if len(hosts) < 2:
+        return []
+    windows = "; ".join(f"{_names(names)}: {since} to {until}" for (since, until), names in sorted(hosts.items()))
+    return [_finding("mixed_windows", "warn", f"the hosts answered for different windows: {windows}")]
+
+
+def _mixed_zones(answered: Sequence[HostResult], tz: str) -> list[dict[str, Any]]:
+    other = [result.host.name for result in answered if result.document and result.document["tz"] != tz]
+    if not other:
+        return []
+    return [_finding("mixed_zones", "warn", f"left out of the hours of the week, not in {tz}: {_names(other)}")]
+
+
+def _short_histories(answered: Sequence[HostResult], window: Mapping[str, Any]) -> list[dict[str, Any]]:
+    begins = _by_value(answered, lambda document: [document["window"]["history_begins"]])
+    late = {
+        at: names
+        for at, names in begins.items()
+        if at is not None and parse_time_ms(at) > parse_time_ms(window["since"])
+    }
+    return [
+        _finding("history_begins", "info", f"history of {_names(names)} begins {at}; nothing is expected before it")
+        for at, names in sorted(late.items())
+    ]
+
+
+def _several_groups(counted: Sequence[HostResult]) -> list[dict[str, Any]]:
+    several = [
+        result.host.name
+        for result in counted
+        if sum(name not in ("all", "ungrouped") for name in result.host.groups) > 1
+    ]
+    if not several:
+        return []
+    return [_finding("host_in_groups", "info", f"in more than one group, counted in each: {_names(several)}")]

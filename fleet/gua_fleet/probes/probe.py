@@ -1,0 +1,113 @@
+"""One question to an agent: the arguments that ask it, and how its answer is read. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from gua.errors import FrameError
+from gua.frames import unwrap_document
+from gua_fleet.answer import Answer
+from gua_fleet.model import Document, Host, Outcome
+from gua_fleet.remote_command import DEFAULT_AGENT
+from gua_fleet.show import one_line
+
+_ERROR_OUTCOMES = {"database_missing": Outcome.NO_HISTORY, "no_gpu": Outcome.NO_GPU}
+_NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137
+_SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `timeout` dies of the same one
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an answer means. document is set exactly when the outcome is OK."""
+
+    outcome: Outcome
+    detail: str | None = None
+    document: Document | None = None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """name: of the fleet command. schema: of the expected document, with its major number (`gua.report/1`).
+
+    arguments: after `gua`. writes: runs as the agent's own user through sudo where the inventory says become.
+    """
+
+    name: str
+    schema: str
+    arguments: tuple[str, ...]
+    writes: bool = False
+
+    def argv(self, nonce: str) -> tuple[str, ...]:
+        """The arguments after `gua`, the answer framed with `nonce`."""
+        return (*self.arguments, "--frame", nonce)
+
+    def interpret(self, host: Host, answer: Answer, nonce: str) -> Reading:
+        """What `answer` means. Only a complete frame with the right schema is ever OK, whatever the exit status."""
+        try:
+            document = json.loads(unwrap_document(answer.stdout, nonce))
+        except FrameError as exc:
+            return self._unframed(host, answer, str(exc))
+        except (ValueError, RecursionError):  # the latter: nested beyond reason
+            return Reading(Outcome.BAD_OUTPUT, "the agent's document is not JSON")
+        return self._framed(document)
+
+    def _framed(self, document: Any) -> Reading:
+        schema = document.get("schema") if isinstance(document, dict) else None
+        if schema == "gua.error/1":
+            message = one_line(str(document.get("message", "")))
+            return Reading(_ERROR_OUTCOMES.get(str(document.get("code")), Outcome.AGENT_ERROR), message)
+        if schema == self.schema:
+            return Reading(Outcome.OK, None, document)
+        return Reading(Outcome.BAD_OUTPUT, _schema_mismatch(str(schema), self.schema, document))
+
+    def _unframed(self, host: Host, answer: Answer, why: str) -> Reading:
+        """An answer without a usable frame: who spoke instead of the agent?"""
+        said = one_line(_last_line(answer.stderr) or _last_line(answer.stdout))
+        quoted = f": {said}" if said else ""
+        if self.writes and host.become and answer.exit_status in (1, _NOT_FOUND) and _is_sudo(answer):
+            return Reading(Outcome.NEEDS_PRIVILEGE, f"sudo to the agent's user was refused{quoted}")
+        if answer.exit_status == _NOT_FOUND:
+            return Reading(Outcome.AGENT_MISSING, _missing(host, said))
+        if answer.exit_status == _NOT_EXECUTABLE:
+            return Reading(Outcome.AGENT_MISSING, f"the agent cannot be executed{quoted}")
+        if answer.capped:
+            return Reading(Outcome.BAD_OUTPUT, "the answer is too long: stopped reading")
+        if answer.exit_status == _TIMED_OUT:
+            return Reading(Outcome.TIMEOUT, "the agent did not finish in time")
+        if answer.exit_status in (_KILLED, _SIGNALLED):
+            return Reading(Outcome.AGENT_ERROR, f"the agent was killed there (out of memory?){quoted}")
+        if answer.exit_status == 0 or why != "the answer holds no frame":
+            return Reading(Outcome.BAD_OUTPUT, f"{why}{quoted}")
+        if _last_line(answer.stderr):
+            return Reading(Outcome.AGENT_ERROR, f"exit status {answer.exit_status}{quoted}")
+        return Reading(Outcome.BAD_OUTPUT, f"{why}, exit status {answer.exit_status}{quoted}")
+
+
+def _schema_mismatch(got: str, wanted: str, document: Any) -> str:
+    about = document.get("host") if isinstance(document, dict) else None
+    version = about.get("agent_version") if isinstance(about, dict) else None
+    runs = f" (its agent is version {one_line(str(version))})" if version else ""
+    if got.rpartition("/")[0] == wanted.rpartition("/")[0]:
+        return f"answers with {one_line(got)}, this gua-fleet reads {wanted}{runs}: bring both to one version"
+    return f"answers with {one_line(got)} instead of {wanted}{runs}"
+
+
+def _missing(host: Host, said: str) -> str:
+    agent = host.gua_command[0] if host.gua_command else DEFAULT_AGENT
+    if "timeout" in said and agent not in said:
+        return f"`timeout` of coreutils is missing there: {said}"
+    where = agent if host.gua_command else f"{agent} or on PATH"
+    return f"no agent at {where}: deploy it with ansible-playbook deploy.yml, or set gua_command"
+
+
+def _is_sudo(answer: Answer) -> bool:
+    """Its words are translated on some hosts, but an agent that runs frames its answer or signs its last words."""
+    last = _last_line(answer.stderr)
+    return bool(last) and ("sudo" in last or (answer.exit_status == 1 and not last.startswith("gua:")))
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else ""

@@ -1,0 +1,1 @@
+"""JSON Schemas (2020-12) of the controller's documents."""

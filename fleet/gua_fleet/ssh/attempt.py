@@ -1,0 +1,79 @@
+"""One host's attempt: its deadline, how far it got, and how to end it from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+
+from gua_fleet.errors import HostFailure
+from gua_fleet.model import Host, Outcome, Stage
+
+_WHERE: dict[Stage, str] = {
+    "connect": "no SSH conversation came about",
+    "auth": "the log-in was not answered",
+    "open": "no session was opened",
+    "exec": "the command was not accepted",
+    "output": "the command did not finish",
+}
+
+
+class Attempt:
+    """Shared by the thread that talks to the host and the sweep that watches the clock.
+
+    Invariant: a canceller registered at any time is called exactly once if the attempt is ever cancelled, and no
+    canceller blocks. Monotonic seconds throughout.
+    """
+
+    def __init__(self, host: Host, timeout_s: float) -> None:
+        self.host = host
+        self.timeout_s = timeout_s
+        self.started_s = time.monotonic()
+        self.deadline_s = self.started_s + timeout_s
+        self.stage: Stage = "connect"
+        self._cancellers: list[Callable[[], object]] = []
+        self._cancelled = False
+        self._closing = contextlib.ExitStack()
+        self._lock = threading.Lock()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.started_s
+
+    def remaining_s(self) -> float:
+        """Seconds until the deadline. Raises HostFailure (timeout at this stage) when none is left."""
+        left = self.deadline_s - time.monotonic()
+        if left <= 0 or self._cancelled:
+            raise self.timeout()
+        return left
+
+    def on_cancel(self, canceller: Callable[[], object]) -> None:
+        """Have `canceller` called when the attempt is cancelled; at once when it already was."""
+        with self._lock:
+            if not self._cancelled:
+                self._cancellers.append(canceller)
+                return
+        canceller()
+
+    def cancel(self) -> None:
+        """End the attempt from outside. Never blocks; the attempt's own thread does the tidying up."""
+        with self._lock:
+            cancellers, self._cancellers, self._cancelled = self._cancellers, [], True
+        for canceller in cancellers:
+            canceller()
+
+    def on_close(self, closer: Callable[[], object]) -> None:
+        """Have `closer` called by `close`, the last one first. A closer may block; it is not called by `cancel`."""
+        self._closing.callback(closer)
+
+    def close(self) -> None:
+        """Free what the attempt holds: for its own thread, once the result is handed over."""
+        self._closing.close()
+
+    def timeout(self) -> HostFailure:
+        """The failure to raise or record once time is up."""
+        return HostFailure(Outcome.TIMEOUT, f"{_WHERE[self.stage]} within {self.timeout_s:g} s", self.stage)

@@ -1,0 +1,77 @@
+"""Runs the agent on this machine (`ansible_connection: local`), bounded like a remote one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Sequence
+from typing import IO
+
+from gua_fleet.answer import Answer
+from gua_fleet.errors import HostFailure
+from gua_fleet.model import Outcome
+from gua_fleet.ssh.attempt import Attempt
+
+READ_BYTES = 64 << 10
+
+
+def ask_local(attempt: Attempt, argv: Sequence[str], *, cap_bytes: int) -> Answer:
+    """What `argv` prints, run without a shell. Its whole process group dies at the deadline or above the cap.
+
+    Raises HostFailure: it cannot be started, or the deadline passed.
+    """
+    attempt.stage = "exec"
+    try:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except FileNotFoundError:
+        return Answer(127, b"", f"{argv[0]}: not found".encode())
+    except OSError as exc:
+        raise HostFailure(Outcome.AGENT_MISSING, f"{argv[0]} cannot be started: {exc.strerror}") from exc
+    attempt.on_cancel(lambda: _kill_group(process))
+    attempt.stage = "output"
+    try:
+        return _read(attempt, process, cap_bytes)
+    finally:
+        _kill_group(process)
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+
+def _read(attempt: Attempt, process: subprocess.Popen[bytes], cap_bytes: int) -> Answer:
+    assert process.stdout is not None  # for the type checker: both were asked for
+    assert process.stderr is not None
+    outputs: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for stream in outputs:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(attempt.remaining_s()):
+                stream = key.fileobj  # type: ignore[assignment]  # only our two streams were registered
+                data = os.read(key.fd, READ_BYTES)
+                outputs[stream] += data
+                if not data:
+                    selector.unregister(stream)
+            if any(len(output) > cap_bytes for output in outputs.values()):
+                return Answer(-1, bytes(outputs[process.stdout]), bytes(outputs[process.stderr]), capped=True)
+    return Answer(_exit_status(attempt, process), bytes(outputs[process.stdout]), bytes(outputs[process.stderr]))
+
+
+def _exit_status(attempt: Attempt, process: subprocess.Popen[bytes]) -> int:
+    try:
+        return max(-1, process.wait(attempt.remaining_s()))
+    except subprocess.TimeoutExpired:
+        raise attempt.timeout() from None
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """The process leads its group, so its pid stays ours until it is waited for."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,127 @@
+"""Reaches a host through a command: `ssh -W` to a jump host, or a ProxyCommand from the inventory or ssh_config."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from gua_fleet.errors import HostFailure
+from gua_fleet.model import Outcome
+from gua_fleet.ssh.attempt import Attempt
+from gua_fleet.ssh.dial import hang_up
+from gua_fleet.ssh.target import Target
+
+_END_WAIT_S = 1.0
+
+
+class ProxyDropped(HostFailure):
+    """The jump host hung up before it spoke: it takes no more newcomers just now, and may in a moment."""
+
+
+@dataclass
+class Proxy:
+    """A running proxy command. connection: our end of it, a real socket, so that time-outs work as on any other."""
+
+    connection: socket.socket
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    def said(self) -> tuple[str, ...]:
+        """The lines it wrote on stderr."""
+        self.errors.seek(0)
+        lines = self.errors.read()[-4096:].decode("utf-8", "replace").splitlines()
+        return tuple(line.strip() for line in lines if line.strip())
+
+    def kill(self) -> None:
+        """End it and whatever it started, without waiting."""
+        hang_up(self.connection)
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGTERM)
+
+    def close(self) -> None:
+        """End it and reap it, by force after a second, so that no zombie stays."""
+        self.kill()
+        try:
+            self.process.wait(_END_WAIT_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.connection.close()
+        self.errors.close()
+
+
+def proxy_argv(target: Target, *, accept_new: bool) -> list[str]:
+    """The command that connects its stdin and stdout to the target. Raises HostFailure: ssh is needed and missing."""
+    if target.proxy_command:
+        return ["/bin/sh", "-c", f"exec {_expand(target.proxy_command, target)}"]
+    ssh = shutil.which("ssh")
+    if ssh is None:
+        raise HostFailure(Outcome.UNREACHABLE, "a jump host needs the OpenSSH client on this machine: install `ssh`")
+    *before, last = (target.jump or "").split(",")
+    policy = "accept-new" if accept_new else "yes"
+    argv = [ssh, "-o", "BatchMode=yes", "-o", f"StrictHostKeyChecking={policy}", "-o", "ControlPersist=no"]
+    argv += ["-F", target.config_file] if target.config_file else []
+    argv += ["-J", ",".join(before)] if before else []
+    return [*argv, "-W", f"[{target.address}]:{target.port}", last if "://" in last else f"ssh://{last}"]
+
+
+def start_proxy(attempt: Attempt, argv: Sequence[str]) -> Proxy:
+    """The started command, ended when the attempt is cancelled. It has no terminal, so it can ask nobody anything."""
+    ours, theirs = socket.socketpair()
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - Proxy.close closes it
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=errors,
+            start_new_session=True,
+            env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},
+        )
+    except OSError as exc:
+        ours.close()
+        errors.close()
+        raise HostFailure(Outcome.UNREACHABLE, f"the proxy command cannot be started: {exc.strerror}") from exc
+    finally:
+        theirs.close()
+    proxy = Proxy(ours, process, errors)
+    attempt.on_cancel(proxy.kill)
+    return proxy
+
+
+def proxy_failure(proxy: Proxy, target: Target) -> HostFailure | None:
+    """Why the proxy gave up, in its own words; None when it did not, so that the target is the trouble."""
+    said = proxy.said()
+    try:
+        proxy.process.wait(_END_WAIT_S if said else 0.1)
+    except subprocess.TimeoutExpired:
+        return None
+    text = " ".join(said)
+    through = f"through jump host {target.jump}" if target.jump else "through its proxy command"
+    detail = f"{through}: {', '.join(said[-2:]) or f'it ended with status {proxy.process.returncode}'}"
+    if "exchange_identification" in text:
+        return ProxyDropped(Outcome.UNREACHABLE, detail)
+    if "IDENTIFICATION HAS CHANGED" in text:
+        return HostFailure(Outcome.HOST_KEY_CHANGED, f"{through}: its host key has changed")
+    if "Host key verification failed" in text:
+        return HostFailure(Outcome.HOST_KEY_UNKNOWN, f"{through}: its host key is not on file: connect there once")
+    if "Permission denied" in text:
+        return HostFailure(Outcome.AUTH_FAILED, detail)
+    return HostFailure(Outcome.UNREACHABLE, detail)
+
+
+def _expand(command: str, target: Target) -> str:
+    """ssh_config's tokens. Names come from the inventory, which refuses those that would mean something to a shell."""
+    values = {"h": target.address, "p": str(target.port), "r": target.user, "n": target.key_name, "%": "%"}
+    return re.sub(r"%([hprn%])", lambda token: values[token.group(1)], command)

@@ -1,0 +1,149 @@
+"""The real daemon, in a process of its own, on the real bindings and the NVML stub."""
+
+import signal
+import socket
+from pathlib import Path
+
+from tests.agent.running import add_pci_card, run_gua, run_json, running_daemon, tick_statuses, wait_until
+from tests.nvml_stub import Card, Delay, Error, Scene
+
+# What is promised is one second; the other is for a machine that runs a lot besides.
+STOP_S = 2.0
+
+TWO_CARDS = Scene(cards=(Card("GPU-a", util=93), Card("GPU-b")))
+
+
+def wait_for_ticks(home: Path, number: int) -> None:
+    wait_until(lambda: len(tick_statuses(home / "gua.db")) >= number, f"{number} ticks")
+
+
+def test_it_ticks_and_stops_on_a_signal_within_a_second(tmp_path: Path, nvml_scene: Path) -> None:
+    TWO_CARDS.save(nvml_scene)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with running_daemon(tmp_path) as daemon:
+            before = len(tick_statuses(tmp_path / "gua.db"))
+            wait_for_ticks(tmp_path, before + 3)
+            assert daemon.stop(number) < STOP_S
+            assert daemon.process.returncode == 0
+    assert set(tick_statuses(tmp_path / "gua.db")) == {"ok"}
+    assert "Traceback" not in daemon.log()
+
+
+def test_a_second_daemon_on_the_same_database_is_refused_in_one_line(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, "--fake"):
+        wait_for_ticks(tmp_path, 1)
+        second = run_gua(tmp_path, "daemon", "--foreground", "--fake")
+        assert second.returncode == 1
+        assert second.stderr.splitlines()[-1] == f"gua: another gua daemon already samples into {tmp_path}/gua.db"
+        other = run_gua(tmp_path, "sync-once", "--push", "never", "--fake")
+        assert other.returncode == 0, other.stderr
+
+
+def test_a_killed_daemon_leaves_no_lock(tmp_path: Path) -> None:
+    for _ in range(2):
+        with running_daemon(tmp_path, "--fake") as daemon:
+            before = len(tick_statuses(tmp_path / "gua.db"))
+            wait_for_ticks(tmp_path, before + 1)
+            daemon.stop(signal.SIGKILL)
+
+
+def test_it_stops_in_the_middle_of_a_hung_sample(tmp_path: Path, nvml_scene: Path) -> None:
+    hangs = Delay("nvmlDeviceGetUtilizationRates", 60_000, masked=True)
+    TWO_CARDS.save(nvml_scene)
+    with running_daemon(tmp_path) as daemon:
+        wait_for_ticks(tmp_path, 1)
+        Scene(cards=(Card("GPU-a", rules=(hangs,)),)).save(nvml_scene)
+        # Nothing tells from outside that a call hangs, but that no tick comes any more
+        wait_until(lambda: _stands_still(tmp_path), "a hung sample")
+        assert daemon.stop() < STOP_S
+        assert daemon.process.returncode == 0
+
+
+def _stands_still(home: Path) -> bool:
+    import time
+
+    before = len(tick_statuses(home / "gua.db"))
+    time.sleep(1.0)
+    return len(tick_statuses(home / "gua.db")) == before
+
+
+def test_a_call_that_hangs_gives_unresponsive_ticks_and_recovers(tmp_path: Path, nvml_scene: Path) -> None:
+    TWO_CARDS.save(nvml_scene)
+    database = tmp_path / "gua.db"
+    with running_daemon(tmp_path, GUA_NVML_DEADLINE="1s") as daemon:
+        wait_until(lambda: "ok" in tick_statuses(database), "a good tick")
+        Scene(cards=(Card("GPU-a"),), rules=(Delay("nvmlDeviceGetUtilizationRates", 60_000),)).save(nvml_scene)
+        wait_until(lambda: tick_statuses(database)[-1] == "unresponsive", "an unresponsive tick")
+        TWO_CARDS.save(nvml_scene)
+        wait_until(lambda: tick_statuses(database)[-1] == "ok", "a good tick again")
+        assert "NVML does not answer" in daemon.log()
+        assert "no longer: NVML does not answer" in daemon.log()
+
+
+def test_a_driver_that_comes_after_the_daemon_is_picked_up(tmp_path: Path, nvml_scene: Path) -> None:
+    add_pci_card(tmp_path)
+    Scene(rules=(Error("nvmlInit", "DRIVER_NOT_LOADED"),)).save(nvml_scene)
+    database = tmp_path / "gua.db"
+    with running_daemon(tmp_path) as daemon:
+        wait_until(lambda: "error" in tick_statuses(database), "a tick that says error")
+        TWO_CARDS.save(nvml_scene)
+        wait_until(lambda: tick_statuses(database)[-1] == "ok", "a good tick")
+        assert daemon.log().count("DRIVER_NOT_LOADED") == 2  # when it began and when it ended
+
+
+def test_a_host_without_gpu_waits_quietly(tmp_path: Path, nvml_scene: Path) -> None:
+    Scene(rules=(Error("nvmlInit", "DRIVER_NOT_LOADED"),)).save(nvml_scene)
+    with running_daemon(tmp_path) as daemon:
+        wait_until(lambda: "waiting for one" in daemon.log(), "its line")
+        assert daemon.stop() < STOP_S
+    assert daemon.log().count("waiting for one") == 1
+    assert tick_statuses(tmp_path / "gua.db") == []
+
+
+def test_systemd_hears_that_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        with running_daemon(tmp_path, "--fake", NOTIFY_SOCKET=str(tmp_path / "notify")) as daemon:
+            assert manager.recv(4096) == b"READY=1"
+            assert manager.recv(4096).startswith(b"WATCHDOG=1\nSTATUS=last tick ")
+            daemon.stop()
+        messages = [manager.recv(4096)]
+        while messages[-1] != b"STOPPING=1":
+            messages.append(manager.recv(4096))
+
+
+def test_the_journal_gets_lines_without_times(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, "--fake", JOURNAL_STREAM="8:1") as daemon:
+        wait_until(lambda: "sampling every" in daemon.log(), "its first line")
+        assert f"INFO sampling every 0.2 s into {tmp_path}/gua.db" in daemon.log().splitlines()
+
+
+def test_the_doctor_sees_the_daemon_and_the_age_of_its_tick(tmp_path: Path) -> None:
+    from tests.agent.running import check_of
+
+    with running_daemon(tmp_path, "--fake"):
+        wait_for_ticks(tmp_path, 2)
+        check = check_of(run_json(tmp_path, "doctor"), "daemon")
+        assert check["status"] == "ok", check
+        assert check["details"]["running"] is True
+        assert 0 <= check["details"]["last_tick_age_s"] < 10
+        assert check["details"]["last_tick_status"] in ("ok", "partial")
+    check = check_of(run_json(tmp_path, "doctor"), "daemon")
+    assert (check["status"], check["details"]["running"]) == ("warn", False)
+
+
+def test_without_foreground_it_says_what_there_is(tmp_path: Path) -> None:
+    done = run_gua(tmp_path, "daemon")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "--foreground" in done.stderr
+
+
+def test_a_wrong_interval_is_one_line_before_anything_is_touched(tmp_path: Path) -> None:
+    done = run_gua(tmp_path, "daemon", "--foreground", "--interval", "soon")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        'gua: --interval: \'soon\' does not fit; write a duration such as "30s", "10m", "90d"'
+    ]
+    assert not (tmp_path / "gua.db").exists()

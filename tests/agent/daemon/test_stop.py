@@ -1,0 +1,45 @@
+import subprocess
+import sys
+
+import pytest
+
+# Each runs in a process of its own, because signal handlers are for good.
+WAITS = """
+import os, signal, threading, time
+from gua.daemon.stop import SignalStop
+stop = SignalStop()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.{signal})).start()
+begin = time.monotonic()
+print(stop.wait(30), stop.requested, time.monotonic() - begin < 5)
+"""
+SAMPLES = """
+import os, select, signal, threading
+from gua.daemon.stop import SignalStop, StopRequested
+stop = SignalStop()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+read, write = os.pipe()
+try:
+    with stop.interruptible():
+        try:
+            select.select([read], [], [], 30)
+        except Exception:
+            print("swallowed by a guard")
+except StopRequested:
+    print("interrupted")
+os.kill(os.getpid(), signal.SIGTERM)
+print(stop.requested)
+"""
+
+
+def run(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+@pytest.mark.parametrize("signal", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_a_wait_at_once(signal: str) -> None:
+    assert run(WAITS.format(signal=signal)) == "True True True\n"
+
+
+def test_a_signal_ends_a_blocked_sample_and_a_second_one_is_harmless() -> None:
+    assert run(SAMPLES) == "interrupted\nTrue\n"

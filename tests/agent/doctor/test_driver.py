@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import pytest
+
+from gua.doctor.driver import check_driver_match, check_nvml
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Snapshot
+
+MISMATCH = Fault("nvmlInit", "LIB_RM_VERSION_MISMATCH", FaultKind.FAILED, "Driver/library version mismatch")
+LOST = Fault("nvmlDeviceGetHandleByIndex_v2", "GPU_IS_LOST", FaultKind.FAILED)
+CLOSED = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n"
+    "GCC version:  gcc version 12.2.0\n"
+)
+OPEN = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs-builder@U16)\n"
+    "GCC version:  gcc version 12.2.0\n"
+)
+
+
+def procfs(root: Path, version: str) -> Path:
+    (root / "driver/nvidia").mkdir(parents=True)
+    (root / "driver/nvidia/version").write_text(version)
+    return root
+
+
+def test_all_cards_answer() -> None:
+    check = check_nvml(Snapshot(cards=(CardReading("GPU-a"),), driver_version="570.86.15"), (), gpu_less=False)
+    assert (check.status, check.summary, check.details["gpus"]) == ("ok", "1 cards, driver 570.86.15", 1)
+
+
+def test_a_lost_card_fails_by_index_and_error() -> None:
+    check = check_nvml(Snapshot(cards=(CardReading("GPU-a"),), lost=(LostSlot(2, LOST),)), (), gpu_less=False)
+    assert (check.status, check.summary) == ("fail", "card 2: GPU_IS_LOST")
+
+
+def test_a_lost_card_that_the_history_knows_is_named_with_its_address() -> None:
+    known = KnownDevice("GPU-c", 2, "00000000:3B:00.0", "H100", 81559, None, 0, 1)
+    lost = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(LostSlot(2, LOST),))
+    assert check_nvml(lost, [known], gpu_less=False).summary == "card 2 at 00000000:3B:00.0, GPU-c: GPU_IS_LOST"
+    gone = Snapshot(cards=(CardReading("GPU-a", 0),))
+    check = check_nvml(gone, [known], gpu_less=False)
+    assert check.status == "fail"
+    assert check.summary == "card 2 at 00000000:3B:00.0, GPU-c: missing, NVML does not list it"
+
+
+def test_a_failed_reading_warns_with_its_card_address_and_error() -> None:
+    card = CardReading("GPU-a", 3, "00000000:3B:00.0", faults={"util": Fault("x", "UNKNOWN", FaultKind.FAILED)})
+    check = check_nvml(Snapshot(cards=(card,)), (), gpu_less=False)
+    assert (check.status, check.summary) == ("warn", "card 3 at 00000000:3B:00.0: util UNKNOWN")
+
+
+def test_what_a_card_cannot_say_is_no_fault() -> None:
+    card = CardReading("GPU-a", faults={"energy": Fault("x", "NOT_SUPPORTED", FaultKind.UNSUPPORTED)})
+    assert check_nvml(Snapshot(cards=(card,)), (), gpu_less=False).status == "ok"
+
+
+@pytest.mark.parametrize(("gpu_less", "status"), [(True, "skip"), (False, "fail")])
+def test_no_nvml_is_quiet_only_on_a_host_without_a_card(gpu_less: bool, status: str) -> None:
+    fault = Fault("nvmlInit", "LIBRARY_NOT_FOUND", FaultKind.FAILED, "NVML Shared Library Not Found")
+    check = check_nvml(Snapshot(fault=fault), (), gpu_less=gpu_less)
+    assert check.status == status
+    assert (check.cure is None) == gpu_less
+
+
+def test_a_driver_that_does_not_answer_fails_whatever_the_bus_shows() -> None:
+    assert check_nvml(Snapshot(unresponsive=True), (), gpu_less=True).status == "fail"
+
+
+def test_nvml_without_cards_fails_where_there_should_be_some() -> None:
+    assert check_nvml(Snapshot(), (), gpu_less=False).status == "fail"
+    assert check_nvml(Snapshot(), (), gpu_less=True).status == "ok"
+
+
+@pytest.mark.parametrize(("text", "version"), [(CLOSED, "535.104.05"), (OPEN, "570.86.15")])
+def test_equal_versions_of_module_and_library_are_ok(tmp_path: Path, text: str, version: str) -> None:
+    check = check_driver_match(procfs(tmp_path, text), Snapshot(driver_version=version))
+    assert (check.status, check.details["kernel_module"]) == ("ok", version)
+
+
+def test_different_versions_fail_with_both(tmp_path: Path) -> None:
+    check = check_driver_match(procfs(tmp_path, CLOSED), Snapshot(driver_version="570.86.15"))
+    assert (check.status, check.summary) == ("fail", "kernel module 535.104.05, library 570.86.15")
+
+
+def test_a_mismatch_told_by_nvml_fails_with_the_modules_version(tmp_path: Path) -> None:
+    check = check_driver_match(procfs(tmp_path, CLOSED), Snapshot(fault=MISMATCH))
+    assert check.status == "fail"
+    assert "535.104.05" in check.summary
+    assert "reboot" in (check.cure or "")
+
+
+def test_nothing_to_compare_is_skipped(tmp_path: Path) -> None:
+    assert check_driver_match(tmp_path, Snapshot(driver_version="570.86.15")).status == "skip"
+    assert check_driver_match(procfs(tmp_path, "rubbish"), Snapshot(driver_version="570.86.15")).status == "skip"

@@ -1,0 +1,84 @@
+"""Hand-written fakes of our own protocols."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Optional, Union
+
+from gua.model import KnownDevice, Tick, TickStatus
+
+
+class FakeClock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self, now_ms: int = 1_767_225_600_000) -> None:
+        self._begin_ms = now_ms
+        self.elapsed_s = 0.0
+
+    def now_ms(self) -> int:
+        return self._begin_ms + round(self.elapsed_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return 1000.0 + self.elapsed_s
+
+    def sleep_s(self, seconds: float) -> None:
+        self.elapsed_s += seconds
+
+
+class FakeStop:
+    """Waits on a fake clock, and stops at `until_s` of its time."""
+
+    def __init__(self, clock: FakeClock, until_s: float) -> None:
+        self._clock = clock
+        self._until_s = until_s
+
+    @property
+    def requested(self) -> bool:
+        return self._clock.elapsed_s >= self._until_s
+
+    def wait(self, seconds: float) -> bool:
+        self._clock.sleep_s(seconds)
+        return self.requested
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        yield
+
+
+class ScriptedSource:
+    """Gives the ticks of a script, or raises what stands there; each takes `work_s` of a fake clock's time."""
+
+    def __init__(self, clock: FakeClock, script: Iterable[Union[TickStatus, Exception]], work_s: float = 0.0) -> None:
+        self._clock = clock
+        self._script = iter(script)
+        self.work_s = work_s
+        self.begun_s: list[float] = []
+
+    def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        self.begun_s.append(self._clock.elapsed_s)
+        self._clock.sleep_s(self.work_s)
+        step = next(self._script)
+        if isinstance(step, Exception):
+            raise step
+        return Tick(ts_ms, step, cover_ms, cards=())
+
+    def close(self) -> None:
+        pass
+
+
+class ListWriter:
+    """Keeps ticks in a list; raises the next of `failures` instead, where there is one."""
+
+    def __init__(self, failures: Iterable[Optional[Exception]] = ()) -> None:
+        self.ticks: list[Tick] = []
+        self._failures = iter(failures)
+
+    def known_devices(self) -> tuple[KnownDevice, ...]:
+        return ()
+
+    def write_tick(self, tick: Tick) -> None:
+        failure = next(self._failures, None)
+        if failure is not None:
+            raise failure
+        self.ticks.append(tick)

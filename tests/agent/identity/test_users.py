@@ -1,0 +1,142 @@
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from gua.clock import SystemClock
+from gua.identity.accounts import Accounts, SubordinateRange, read_accounts
+from gua.identity.proc import ProcFs
+from gua.identity.users import Identifier, build_identifier
+from gua.model import ProcessIdentity, UserSource
+from tests.agent.identity.trees import BOOT_ID, NO_LOGIN, add_process, make_procfs
+
+ID = "4f5a" * 16
+DOCKER = (f"0::/system.slice/docker-{ID}.scope",)
+NAMES = {0: "root", 113: "gdm", 1001: "alice", 1002: "bob", 1003: "EXAMPLE\\carol", 150_000: "ldap-dave"}
+UIDS = {**{name: uid for uid, name in NAMES.items()}, "dockremap": 990}
+ACCOUNTS = Accounts(
+    subordinate=(
+        SubordinateRange("alice", range(100_000, 165_536)),
+        SubordinateRange("1002", range(200_000, 265_536)),
+        SubordinateRange("dockremap", range(300_000, 365_536)),
+    )
+)
+
+
+def identifier(root: Path, *, trust: bool = False) -> Identifier:
+    return Identifier(ProcFs(root), NAMES.get, UIDS.get, trust_pid_namespace=trust, accounts=lambda: ACCOUNTS)
+
+
+def identify(root: Path, pid: int = 42) -> ProcessIdentity:
+    return identifier(root).identify([pid])[pid]
+
+
+@pytest.mark.parametrize(
+    ("uid", "login", "cgroup", "user", "source", "number"),
+    [
+        (1001, NO_LOGIN, "/", "alice", UserSource.OWNER, 1001),
+        (1001, 1002, "/", "alice", UserSource.OWNER, 1001),
+        (1001, NO_LOGIN, f"/docker/{ID}", "alice", UserSource.OWNER, 1001),
+        (1003, NO_LOGIN, "/", "EXAMPLE\\carol", UserSource.OWNER, 1003),
+        (987_654, None, "/", "uid:987654", UserSource.OWNER, 987_654),
+        (0, 1002, "/", "bob", UserSource.LOGINUID, 1002),
+        (113, 1002, "/", "bob", UserSource.LOGINUID, 1002),
+        (0, 1002, f"/docker/{ID}", "container:4f5a4f5a4f5a", UserSource.CONTAINER, None),
+        (0, NO_LOGIN, f"/docker/{ID}", "container:4f5a4f5a4f5a", UserSource.CONTAINER, None),
+        (0, None, "/lxc.payload.student-1/x", "container:student-1", UserSource.CONTAINER, None),
+        (0, NO_LOGIN, "/user.slice/user-1001.slice/session-1.scope", "alice", UserSource.SLICE, 1001),
+        (0, NO_LOGIN, "/user.slice/user-0.slice/session-1.scope", "root", UserSource.SYSTEM, 0),
+        (100_999, NO_LOGIN, f"/machine.slice/libpod-{ID}.scope", "alice", UserSource.SUBUID, 1001),
+        (200_000, NO_LOGIN, "/", "bob", UserSource.SUBUID, 1002),
+        (150_000, NO_LOGIN, "/", "ldap-dave", UserSource.OWNER, 150_000),
+        (300_001, NO_LOGIN, f"/docker/{ID}", "container:4f5a4f5a4f5a", UserSource.CONTAINER, None),
+        (0, NO_LOGIN, "/system.slice/cron.service", "root", UserSource.SYSTEM, 0),
+        (113, NO_LOGIN, "/", "gdm", UserSource.SYSTEM, 113),
+        (114, NO_LOGIN, "/", "uid:114", UserSource.SYSTEM, 114),
+        (65534, NO_LOGIN, "/", "uid:65534", UserSource.SYSTEM, 65534),
+        (61999, NO_LOGIN, "/", "uid:61999", UserSource.SYSTEM, 61999),
+    ],
+)
+def test_the_user_of_a_process(
+    tmp_path: Path, uid: int, login: Optional[int], cgroup: str, user: str, source: UserSource, number: Optional[int]
+) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, uid=uid, login=login, cgroups=(f"0::{cgroup}",))
+    found = identify(root)
+    assert (found.user, found.user_source, found.uid) == (user, source, number)
+    assert (found.owner_uid, found.login_uid) == (uid, None if login == NO_LOGIN else login)
+
+
+@pytest.mark.parametrize("engine", [b"dockerd", b"containerd-shim", b"conmon", b"crio", b"lxc-start"])
+def test_what_a_container_engine_started_is_not_whoever_restarted_the_engine(tmp_path: Path, engine: bytes) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 1, uid=0, parent=0, name=b"systemd")
+    add_process(root, 5, uid=0, login=1001, name=engine)
+    add_process(root, 6, uid=0, login=1001, parent=5, name=b"bash")
+    add_process(root, 42, uid=0, login=1001, parent=6, cgroups=("0::/some/cgroup",))
+    assert (identify(root).user, identify(root).user_source) == ("root", UserSource.SYSTEM)
+    add_process(root, 42, uid=0, login=1001, parent=6, cgroups=DOCKER)
+    found = identify(root)
+    assert (found.user, found.container_id, found.login_uid) == ("container:4f5a4f5a4f5a", ID, 1001)
+
+
+def test_the_key_holds_boot_and_start_so_a_reused_pid_is_another_process(tmp_path: Path) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, uid=1001, start=100)
+    first = identify(root)
+    add_process(root, 42, uid=1002, start=900)
+    second = identify(root)
+    assert (first.boot_id, first.pid, first.start_ticks, first.user) == (BOOT_ID, 42, 100, "alice")
+    assert (second.boot_id, second.pid, second.start_ticks, second.user) == (BOOT_ID, 42, 900, "bob")
+
+
+def test_a_process_nobody_shows_is_unknown(tmp_path: Path) -> None:
+    found = identify(make_procfs(tmp_path))
+    assert (found.user, found.user_source, found.start_ticks) == ("unknown", UserSource.UNKNOWN, None)
+
+
+def test_a_process_whose_status_is_hidden_is_unknown(tmp_path: Path) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, login=None, cgroups=())
+    (root / "42/status").unlink()
+    assert (identify(root).user, identify(root).start_ticks) == ("unknown", 100)
+
+
+def test_in_a_foreign_namespace_pids_mean_nothing_unless_trusted(tmp_path: Path) -> None:
+    root = make_procfs(tmp_path, namespace=4026532999)
+    add_process(root, 42, uid=1001)
+    assert identifier(root).identify([42])[42].user == "unknown"
+    assert identifier(root).identify([42])[42].start_ticks is None
+    assert identifier(root, trust=True).identify([42])[42].user == "alice"
+
+
+def test_the_slurm_job_is_recorded(tmp_path: Path) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, cgroups=("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0",))
+    assert identify(root).slurm_job == "12"
+
+
+def test_account_rules_come_from_the_host(tmp_path: Path) -> None:
+    (tmp_path / "login.defs").write_text("# x\nUID_MIN\t\t  500\nUID_MAX 60000\n")
+    (tmp_path / "subuid").write_text("alice:100000:65536\nbroken\n\n7:x:1\n1002:200000:10\n")
+    accounts = read_accounts(tmp_path)
+    assert (accounts.is_ordinary(500), accounts.is_ordinary(499), accounts.is_ordinary(65534)) == (True, False, False)
+    assert accounts.subordinate_owner(165_535) == "alice"
+    assert accounts.subordinate_owner(200_009) == "1002"
+    assert accounts.subordinate_owner(165_536) is None
+
+
+def test_missing_account_files_leave_the_usual_rules(tmp_path: Path) -> None:
+    assert read_accounts(tmp_path / "none") == Accounts(uid_min=1000, subordinate=())
+
+
+def test_the_real_host_names_this_very_process() -> None:
+    import os
+    import pwd
+
+    found = build_identifier(Path("/proc"), SystemClock(), trust_pid_namespace=True).identify([os.getpid()])[
+        os.getpid()
+    ]
+    assert found.owner_uid == os.getuid()
+    if os.getuid() >= 1000:
+        assert found.user == pwd.getpwuid(os.getuid()).pw_name

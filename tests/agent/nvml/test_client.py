@@ -1,0 +1,327 @@
+"""The child and its parent: hangs, deaths, drivers that come back. Every test ends what it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+from gua.clock import SystemClock
+from gua.model import Snapshot
+from gua.nvml.child import Child
+from gua.nvml.client import WorkerClient
+from tests.nvml_stub import Card, Delay, Error, Scene
+
+HEALTHY = Scene(cards=(Card("GPU-a", util=5),))
+UTIL = "nvmlDeviceGetUtilizationRates"
+DEADLINE_S = 1.0
+LONG_MS = 60_000
+
+Start = Callable[..., WorkerClient]
+
+
+@pytest.fixture
+def start(nvml_scene: Path) -> Iterator[Start]:
+    """Makes clients, with a short deadline unless told; all are closed in the end."""
+    clients = []
+
+    def make(**options: object) -> WorkerClient:
+        clients.append(WorkerClient(clock=SystemClock(), **{"deadline_s": 20.0, **options}))  # type: ignore[arg-type]
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+        if client._unreaped is not None:
+            client._unreaped.kill()
+
+
+def _child_of(client: WorkerClient) -> int:
+    assert client._child is not None
+    return client._child.pid
+
+
+def _until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+    ends_s = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < ends_s, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def _children() -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+def _count_fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    began_s = time.monotonic()
+    action()
+    return time.monotonic() - began_s
+
+
+def _warm(client: WorkerClient, scene: Path) -> None:
+    """One good sample, however long a busy machine takes to start the child."""
+    HEALTHY.save(scene)
+    _recover(client)
+
+
+def _recover(client: WorkerClient) -> None:
+    _until(lambda: [card.util_pct for card in client.sample().cards] == [5])
+
+
+def _error(snapshot: Snapshot) -> str:
+    assert snapshot.fault is not None
+    return snapshot.fault.error
+
+
+def test_one_child_serves_every_sample(start: Start, nvml_scene: Path) -> None:
+    client = start()
+    _warm(client, nvml_scene)
+    pid = _child_of(client)
+    assert [client.sample().cards[0].util_pct for _ in range(3)] == [5, 5, 5]
+    assert _child_of(client) == pid
+
+
+def test_parent_never_loads_the_library(start: Start, nvml_scene: Path) -> None:
+    _warm(start(), nvml_scene)
+    assert "libnvidia-ml" not in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
+    start: Start, nvml_scene: Path, masked: bool
+) -> None:
+    client = start(deadline_s=DEADLINE_S)
+    _warm(client, nvml_scene)
+    Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS, masked=masked),)),)).save(nvml_scene)
+    snapshots: list[Snapshot] = []
+    took_s = _seconds(lambda: snapshots.append(client.sample()))
+    assert snapshots == [Snapshot(unresponsive=True)]
+    assert DEADLINE_S <= took_s < DEADLINE_S + 2
+    HEALTHY.save(nvml_scene)
+    _recover(client)
+
+
+def test_stopped_child_is_unresponsive_and_replaced(start: Start, nvml_scene: Path) -> None:
+    client = start(deadline_s=DEADLINE_S)
+    _warm(client, nvml_scene)
+    stopped = _child_of(client)
+    os.kill(stopped, signal.SIGSTOP)
+    assert client.sample().unresponsive
+    assert stopped not in _children()
+    _recover(client)
+
+
+def test_child_that_cannot_be_killed_has_no_successor_until_it_is_gone(
+    start: Start, nvml_scene: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start(deadline_s=DEADLINE_S)
+    _warm(client, nvml_scene)
+    held = _child_of(client)
+    os.kill(held, signal.SIGSTOP)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess.Popen, "kill", lambda _: None)  # as a call held in the kernel shrugs it off
+        assert client.sample().unresponsive
+    before = _children()
+    assert _seconds(lambda: [client.sample() for _ in range(20)]) < DEADLINE_S
+    assert client.sample() == Snapshot(unresponsive=True)
+    assert (held in before, _children()) == (True, before)
+    os.kill(held, signal.SIGKILL)
+    _recover(client)
+    assert held not in _children()
+
+
+def test_child_killed_between_ticks_costs_no_tick(start: Start, nvml_scene: Path) -> None:
+    client = start()
+    _warm(client, nvml_scene)
+    killed = _child_of(client)
+    time.sleep(1.1)  # older than a child whose successor waits a tick
+    os.kill(killed, signal.SIGKILL)
+    os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT)  # it has ended with all its threads, and is not reaped
+    assert client.sample().cards[0].util_pct == 5
+    assert _child_of(client) != killed
+
+
+def test_child_that_dies_while_asked_is_a_fault_and_the_next_sample_is_good(start: Start, nvml_scene: Path) -> None:
+    client = start(command=["/bin/sh", "-c", "exit 7"])
+    assert _error(client.sample()) == "WORKER_ENDED"
+    good = start()
+    _warm(good, nvml_scene)
+    Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS),)),)).save(nvml_scene)
+    killer = subprocess.Popen(["/bin/sh", "-c", f"sleep 0.3; kill -9 {_child_of(good)}"])
+    snapshot = good.sample()
+    killer.wait()
+    assert _error(snapshot) == "WORKER_ENDED"
+    assert "signal 9" in (snapshot.fault.message if snapshot.fault else "")
+    HEALTHY.save(nvml_scene)
+    assert any(good.sample().cards for _ in range(2))
+
+
+def test_command_that_does_not_exist_is_a_fault(start: Start) -> None:
+    client = start(command=["/nonexistent/gua-worker"])
+    before = _count_fds()
+    assert _error(client.sample()) == "WORKER_NOT_STARTED"
+    assert _count_fds() == before
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import os,sys; os.write(int(sys.argv[1]), b'rubbish, and not a message')",
+        "import os,sys; os.write(int(sys.argv[1]), b'\\0\\0\\0\\4rub!')",
+        "import sys; from multiprocessing.connection import Connection; Connection(int(sys.argv[1])).send(3.5)",
+    ],
+    ids=["no message", "no pickle", "no answer"],
+)
+def test_rubbish_on_the_channel_is_a_fault(start: Start, script: str) -> None:
+    client = start(command=[sys.executable, "-c", script])
+    assert _error(client.sample()) == "WORKER_ENDED"
+
+
+def test_child_stopped_within_its_answer_is_unresponsive(start: Start) -> None:
+    half = "import os,sys,time; os.write(int(sys.argv[1]), b'\\0\\0\\1\\0half of'); time.sleep(60)"
+    client = start(command=[sys.executable, "-c", half], deadline_s=DEADLINE_S)
+    _until(lambda: client.sample().unresponsive and client._child is None)
+
+
+def test_what_a_child_prints_is_no_answer(start: Start, nvml_scene: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "import sys; from gua.nvml import worker; print('\\0\\0\\0\\4rub!', flush=True); print('x', file=sys.stderr);"
+        " worker.main(sys.argv)"
+    )
+    HEALTHY.save(nvml_scene)
+    assert start(command=[sys.executable, "-c", script]).sample().cards[0].util_pct == 5
+    assert capfd.readouterr() == ("", "")
+
+
+def test_reloaded_driver_is_picked_up_within_two_samples(start: Start, nvml_scene: Path) -> None:
+    client = start()
+    _warm(client, nvml_scene)
+    Scene(cards=(Card("GPU-a", util=6),), driver="580.1", generation=1).save(nvml_scene)
+    snapshots = [client.sample() for _ in range(3)]
+    assert _error(snapshots[0]) == "UNINITIALIZED"
+    seen = [snapshot for snapshot in snapshots[1:] if snapshot.cards]
+    assert seen
+    assert (seen[-1].driver_version, seen[-1].cards[0].util_pct) == ("580.1", 6)
+
+
+@pytest.mark.parametrize("error", ["DRIVER_NOT_LOADED", "LIB_RM_VERSION_MISMATCH"])
+def test_driver_that_comes_late_is_picked_up_within_two_samples(start: Start, nvml_scene: Path, error: str) -> None:
+    Scene(rules=(Error("nvmlInit", error),)).save(nvml_scene)
+    client = start()
+    assert [_error(client.sample()) for _ in range(5)] == [error] * 5
+    HEALTHY.save(nvml_scene)
+    assert any(client.sample().cards for _ in range(2))
+
+
+def test_broken_driver_is_tried_every_other_time_at_short_intervals(
+    start: Start, nvml_scene: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Scene(rules=(Error("nvmlInit", "DRIVER_NOT_LOADED"),)).save(nvml_scene)
+    client = start()
+    now_s = 0.0
+    monkeypatch.setattr(client, "_clock", type("Still", (), {"monotonic_s": lambda _: now_s})())
+    starts: list[float] = []
+    launch = Child.__init__
+
+    def count(self: Child, *args: object, **options: object) -> None:
+        starts.append(now_s)
+        launch(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Child, "__init__", count)
+    for _ in range(6):
+        assert _error(client.sample()) == "DRIVER_NOT_LOADED"
+        now_s += 0.2
+    assert len(starts) == 3
+    for _ in range(3):
+        now_s += 30.0
+        client.sample()
+    assert len(starts) == 6
+
+
+def test_library_that_reaches_no_card_any_more_is_loaded_afresh(start: Start, nvml_scene: Path) -> None:
+    """The driver was upgraded beneath a running child: its calls fail, and only a new start tells why."""
+    client = start()
+    _warm(client, nvml_scene)
+    upgraded = (Error("nvmlInit", "LIB_RM_VERSION_MISMATCH"), Error("*", "UNKNOWN"))
+    Scene(cards=(Card("GPU-a"),), rules=upgraded).save(nvml_scene)
+    assert [slot.fault.error for slot in client.sample().lost] == ["UNKNOWN"]
+    snapshots = [client.sample() for _ in range(2)]
+    assert _error(snapshots[-1]) == "LIB_RM_VERSION_MISMATCH"
+
+
+def test_slow_initialisation_is_left_to_finish(start: Start, nvml_scene: Path) -> None:
+    slow = Scene(cards=(Card("GPU-a", util=5),), rules=(Delay("nvmlInit", 1500),))
+    slow.save(nvml_scene)
+    client = start(deadline_s=0.3)
+    assert client.sample() == Snapshot(unresponsive=True)
+    pid = _child_of(client)
+    _until(lambda: bool(client.sample().cards))
+    assert _child_of(client) == pid
+
+
+def test_initialisation_without_end_is_given_up(start: Start, nvml_scene: Path) -> None:
+    Scene(rules=(Delay("nvmlInit", LONG_MS),)).save(nvml_scene)
+    client = start(deadline_s=0.3, start_grace_s=0.3)
+    assert client.sample().unresponsive
+    assert client._child is None
+
+
+def test_late_answer_is_never_taken_for_the_present(start: Start) -> None:
+    script = """if True:
+        import sys
+        from multiprocessing.connection import Connection
+        from gua.model import Snapshot
+        channel = Connection(int(sys.argv[1]))
+        late, number = channel.recv(), channel.recv()
+        channel.send((late, Snapshot(driver_version="late")))
+        while True:
+            channel.send((number, Snapshot(driver_version="now")))
+            number = channel.recv()
+    """
+    client = start(command=[sys.executable, "-c", script], deadline_s=0.3)
+    assert client.sample().unresponsive
+    answers = []
+    _until(lambda: answers.append(client.sample()) or not answers[-1].unresponsive)  # type: ignore[func-returns-value]
+    assert answers[-1].driver_version == "now"
+
+
+def test_many_restarts_leave_no_process_and_no_descriptor(start: Start, nvml_scene: Path) -> None:
+    client = start(deadline_s=5.0)
+    _warm(client, nvml_scene)
+    fds, children = _count_fds(), len(_children())
+    for generation in range(1, 13):
+        Scene(cards=(Card("GPU-a"),), generation=generation).save(nvml_scene)
+        for _ in range(3):
+            client.sample()
+    assert client.sample().cards
+    assert (_count_fds(), len(_children())) == (fds, children)
+
+
+def test_close_ends_the_child_and_a_later_sample_starts_one(start: Start, nvml_scene: Path) -> None:
+    client = start()
+    _warm(client, nvml_scene)
+    pid = _child_of(client)
+    assert _seconds(client.close) < 2.0
+    assert pid not in _children()
+    client.close()
+    assert any(client.sample().cards for _ in range(2))
+
+
+def test_close_is_bounded_when_the_child_hangs(start: Start, nvml_scene: Path) -> None:
+    client = start()
+    _warm(client, nvml_scene)
+    pid = _child_of(client)
+    os.kill(pid, signal.SIGSTOP)
+    assert _seconds(client.close) < 2.0
+    assert pid not in _children()

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+
+from gua.model import CardTick, Reason, Tick
+from tests.agent.store.opened import report, stored, writing
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
+
+
+def steady(count: int, *cards: CardTick, start: int = 0) -> list[Tick]:
+    return [tick(MONDAY + n * MINUTE, *cards, cover_ms=MINUTE) for n in range(start, start + count)]
+
+
+def found(path: Path, **more: Any) -> dict[str, str]:
+    document = report(path, MONDAY, MONDAY + HOUR, **more)
+    return {one["id"]: one["severity"] for one in document["findings"]}
+
+
+def text_of(path: Path, name: str, **more: Any) -> str:
+    document = report(path, MONDAY, MONDAY + HOUR, **more)
+    (text,) = [one["text"] for one in document["findings"] if one["id"] == name]
+    return text
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Path:
+    return stored(tmp_path / "gua.db", steady(60, card()))
+
+
+def test_a_healthy_host_has_nothing_to_say(healthy: Path) -> None:
+    assert found(healthy) == {}
+
+
+def test_data_older_than_three_intervals_is_stale(healthy: Path) -> None:
+    newest = MONDAY + 59 * MINUTE
+    assert found(healthy, now_ms=newest + 3 * MINUTE) == {}
+    assert found(healthy, now_ms=newest + 3 * MINUTE + 1) == {"stale": "warn"}
+    assert "2 h 59 min old" in text_of(healthy, "stale", now_ms=newest + 179 * MINUTE)
+
+
+def test_a_newest_tick_in_the_future_points_at_the_clock(healthy: Path) -> None:
+    assert found(healthy, now_ms=MONDAY + 20 * MINUTE) == {"clock": "warn"}
+
+
+def test_an_empty_database_says_that_nothing_was_recorded(tmp_path: Path) -> None:
+    with writing(tmp_path / "gua.db"):
+        pass
+    document = report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
+    assert [one["id"] for one in document["findings"]] == ["no_history"]
+    assert (document["cards"], document["window"]["history_begins"]) == ([], None)
+    assert len(document["rules"]) == 1
+    assert document["intervals_s"] == [30]
+
+
+@pytest.mark.parametrize("reason", [Reason.CARD_LOST, Reason.CARD_MISSING])
+def test_a_card_that_is_away_now_is_named(tmp_path: Path, reason: Reason) -> None:
+    ticks = [*steady(59, card(), card("GPU-b", index=1)), *steady(1, card(), card("GPU-b", absent=reason), start=59)]
+    path = stored(tmp_path / "gua.db", ticks)
+    assert found(path) == {reason.value: "fail"}
+    assert text_of(path, reason.value).startswith("card 1 (NVIDIA A100, GPU-b) ")
+
+
+@pytest.mark.parametrize("reason", [Reason.DRIVER, Reason.UNRESPONSIVE])
+def test_a_driver_that_is_away_is_told_once_for_all_cards(tmp_path: Path, reason: Reason) -> None:
+    away = [card(f"GPU-{n}", absent=reason) for n in range(8)]
+    ticks = [*steady(59, *(card(f"GPU-{n}") for n in range(8))), *steady(1, *away, start=59)]
+    assert found(stored(tmp_path / "gua.db", ticks)) == {reason.value: "fail"}
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(3, False), (4, True)])
+def test_much_unknown_time_is_told_with_its_main_reason(tmp_path: Path, minutes: int, said: bool) -> None:
+    unknown = card(util_pct=None)
+    ticks = [*steady(minutes, unknown), *steady(60 - minutes, card(), start=minutes)]
+    path = stored(tmp_path / "gua.db", ticks)
+    assert ("unknown_high" in found(path)) is said
+    if said:
+        assert text_of(path, "unknown_high").endswith("mostly util_unavailable")
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(6, False), (7, True)])
+def test_much_unobserved_time_is_told(tmp_path: Path, minutes: int, said: bool) -> None:
+    ticks = [*steady(1, card()), *steady(59 - minutes, card(), start=1 + minutes)]
+    assert ("unobserved_high" in found(stored(tmp_path / "gua.db", ticks))) is said
+
+
+def test_an_unknown_zone_is_told_and_there_are_no_hours(healthy: Path) -> None:
+    zone: Optional[Any] = None
+    document = report(healthy, MONDAY, MONDAY + HOUR, zone=zone, zone_name="Mars/Olympus")
+    assert [(one["id"], one["severity"]) for one in document["findings"]] == [("tz_unknown", "info")]
+    assert document["hours_of_week"] == []
+
+
+def test_holds_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gua.report.build.HOLDS_SHOWN", 3)
+    crowd = tuple(holder(f"user{pid}", pid) for pid in range(1, 6))
+    path = stored(tmp_path / "gua.db", steady(60, card(util_pct=50, holders=crowd)))
+    assert text_of(path, "holds_left_out") == "2 further holds are not listed"

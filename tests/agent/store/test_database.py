@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError
+from gua.store.database import open_writer
+from gua.store.migrations import SCHEMA_VERSION
+from tests.agent.store.opened import SetClock, report, stored, writing
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
+
+ROOT = Path(__file__).resolve().parents[3]
+NOBODY = 65534
+
+
+def read_as_nobody(path: Path) -> str:
+    """What a report by another user says: its samples, or the error. A fork, as that user cannot start our Python."""
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            os.write(send, _samples(path).encode())
+        finally:
+            os._exit(0)
+    os.close(send)
+    os.waitpid(child, 0)
+    with open(receive, encoding="utf-8") as file:
+        return file.read()
+
+
+def _samples(path: Path) -> str:
+    try:
+        return str(report(path, MONDAY, MONDAY + HOUR)["samples"])
+    except GuaError as exc:
+        return f"{type(exc).__name__}: {exc}"
+
+
+def minutes(count: int, start: int = 0) -> list:
+    return [tick(MONDAY + n * MINUTE, card(), cover_ms=MINUTE) for n in range(start, start + count)]
+
+
+def test_reading_where_there_is_no_database_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseMissing, match=r"no database at .*gua\.db: run `gua daemon` first"):
+        report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_without_create_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseMissing):
+        open_writer(tmp_path / "gua.db", clock=SetClock(), machine_id="m", boot_id="b", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_database_and_its_folder_are_not_for_everybody(tmp_path: Path) -> None:
+    path = stored(tmp_path / "new" / "gua.db", minutes(1))
+    assert stat.S_IMODE(path.stat().st_mode) & 0o027 == 0
+    assert stat.S_IMODE(path.parent.stat().st_mode) & 0o027 == 0
+
+
+def test_a_database_of_a_newer_gua_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", minutes(1))
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    with pytest.raises(DatabaseUnusable, match="newer gua"):
+        report(path, MONDAY, MONDAY + HOUR)
+    with pytest.raises(DatabaseUnusable, match="newer gua"), writing(path):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"not a database at all", b"SQLite format 3\0" + b"x" * 4000])
+def test_reading_what_is_no_database_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "gua.db"
+    path.write_bytes(content)
+    with pytest.raises(DatabaseUnusable, match=r"^cannot read .*gua\.db: [^\n]+$"):
+        report(path, MONDAY, MONDAY + HOUR)
+
+
+def test_reading_another_programs_database_is_one_clear_line(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "gua.db") as connection:
+        connection.execute("CREATE TABLE photos (id)")
+    connection.close()
+    with pytest.raises(DatabaseUnusable, match="not made by gua"):
+        report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
+
+
+def test_writing_moves_a_file_that_is_no_database_aside_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "gua.db"
+    path.write_bytes(b"precious text")
+    with writing(path) as writer:
+        writer.write_tick(minutes(1)[0])
+        assert writer.moved_aside is not None
+        assert writer.moved_aside.read_bytes() == b"precious text"
+    assert report(path, MONDAY, MONDAY + HOUR)["samples"] == 1
+
+
+def test_writing_moves_a_damaged_database_aside(tmp_path: Path) -> None:
+    path = tmp_path / "gua.db"
+    path.write_bytes(b"SQLite format 3\0" + b"x" * 4000)
+    with writing(path) as writer:
+        assert writer.moved_aside is not None
+
+
+def test_writing_refuses_another_programs_database(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "gua.db") as connection:
+        connection.execute("CREATE TABLE photos (id)")
+    connection.close()
+    with pytest.raises(DatabaseUnusable, match="not made by gua"), writing(tmp_path / "gua.db"):
+        pass
+
+
+def test_another_machine_begins_a_new_store_and_keeps_the_history(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", minutes(2))
+    first = report(path, MONDAY, MONDAY + HOUR)
+    stored(path, minutes(1, start=2), machine_id="m2")
+    second = report(path, MONDAY, MONDAY + HOUR)
+    assert first["host"]["store_id"] != second["host"]["store_id"]
+    assert second["host"]["machine_id"] == "m2"
+    assert second["samples"] == 3
+
+
+def test_a_reader_beside_a_writing_daemon_sees_what_is_committed(tmp_path: Path) -> None:
+    with writing(tmp_path / "gua.db") as writer:
+        for number, one in enumerate(minutes(5), start=1):
+            writer.write_tick(one)
+            assert report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)["samples"] == number
+
+
+def test_two_writers_in_turn_never_credit_a_second_twice(tmp_path: Path) -> None:
+    with writing(tmp_path / "gua.db") as daemon, writing(tmp_path / "gua.db") as once:
+        for number in range(40):
+            (daemon if number % 3 else once).write_tick(
+                tick(MONDAY + number * 20_000, card(holders=(holder("ada"),)), cover_ms=30_000)
+            )
+    found = report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
+    assert found["card_s"]["idle-held"] == 39 * 20 + 30
+    (hold,) = found["holds"]
+    assert hold["states"]["idle-held"] == 39 * 20 + 30
+
+
+def test_a_failed_tick_leaves_nothing_and_the_next_one_is_stored(tmp_path: Path) -> None:
+    good, other = minutes(2)
+    with writing(tmp_path / "gua.db") as writer:
+        broken = tick(MONDAY, card(), card("GPU-b", holders=(holder(pid=2**70),)))
+        with pytest.raises(OverflowError):
+            writer.write_tick(broken)
+        writer.write_ticks([good, other])
+    found = report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
+    assert found["samples"] == 2
+    assert [one["uuid"] for one in found["cards"]] == ["GPU-a"]
+
+
+def test_killed_while_writing_the_database_holds_whole_ticks_only(tmp_path: Path) -> None:
+    path = tmp_path / "gua.db"
+    code = """
+        import sys
+        from pathlib import Path
+        from tests.agent.store.opened import writing
+        from tests.agent.store.ticks import MONDAY, card, tick
+        with writing(Path(sys.argv[1])) as writer:
+            for n in range(1_000_000):
+                writer.write_tick(tick(MONDAY + n * 1000, *(card(f"GPU-{i}") for i in range(8)), cover_ms=1000))
+    """
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/agent"}
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(path)], env=environ)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not _ticks(path) > 50:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.wait(timeout=10)
+    ticks = _ticks(path)
+    assert ticks > 50
+    found = report(path, MONDAY, MONDAY + 24 * HOUR)
+    assert found["samples"] == 8 * ticks
+    assert found["card_s"]["truly-idle"] == 8 * ticks
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def _ticks(path: Path) -> int:
+    try:
+        return sum(report(path, MONDAY, MONDAY + 24 * HOUR)["coverage"]["ticks"].values())
+    except (DatabaseMissing, DatabaseUnusable):
+        return 0
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that another user may read but not write to, as /var/lib/gua is for the readers' group."""
+    if os.getuid() != 0:
+        pytest.skip("only root can read as another user")
+    with tempfile.TemporaryDirectory(prefix="gua-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def _publish(path: Path) -> None:
+    for name in path.parent.iterdir():
+        name.chmod(0o644)
+
+
+def test_a_user_without_write_permission_reads_beside_the_daemon(shared: Path) -> None:
+    with writing(shared / "gua.db") as writer:
+        writer.write_ticks(minutes(4))
+        _publish(shared / "gua.db")
+        assert read_as_nobody(shared / "gua.db") == "4"
+
+
+def test_a_user_without_write_permission_reads_after_the_daemon_stopped(shared: Path) -> None:
+    path = stored(shared / "gua.db", minutes(4))
+    _publish(path)
+    assert read_as_nobody(path) == "4"
+    assert [one.name for one in shared.iterdir()] == ["gua.db"]
+
+
+def test_a_user_without_write_permission_reads_what_a_killed_daemon_left(shared: Path) -> None:
+    path = shared / "gua.db"
+    with writing(path) as writer:
+        writer.write_ticks(minutes(4))
+        # what is on disk the moment the daemon is killed: everything is still in the -wal
+        (shared / "left").mkdir()
+        for name in ("gua.db", "gua.db-wal"):
+            (shared / "left" / name).write_bytes((shared / name).read_bytes())
+    _publish(shared / "left" / "gua.db")
+    assert read_as_nobody(shared / "left" / "gua.db") == "4"
+
+
+def test_a_user_without_any_permission_gets_one_line(shared: Path) -> None:
+    path = stored(shared / "gua.db", minutes(1))
+    path.chmod(0o600)
+    assert re.match("DatabaseUnusable: cannot read .*(permission|unable to open)", read_as_nobody(path), re.IGNORECASE)
+
+
+def test_a_folder_that_may_not_be_entered_gets_one_line(shared: Path) -> None:
+    path = stored(shared / "closed" / "gua.db", minutes(1))
+    path.parent.chmod(0o700)
+    assert re.match("DatabaseUnusable: cannot read .*ermission denied", read_as_nobody(path))
+
+
+def _come_and_go(path: Path, lives: int) -> None:
+    """Daemons one after another; every other one ends as if killed, with everything still in the -wal."""
+    for life in range(lives):
+        child = os.fork()
+        if child == 0:
+            try:
+                opened = writing(path)
+                writer = opened.__enter__()
+                for one in minutes(3, start=3 * life):
+                    writer.write_tick(one)
+                    time.sleep(0.01)
+                if life % 2 == 0:
+                    writer.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(0.01)
+
+
+def test_reads_without_write_permission_never_fail_nor_go_back_while_a_daemon_comes_and_goes(shared: Path) -> None:
+    path = stored(shared / "gua.db", [])
+    path.chmod(0o644)
+    lives = 8
+    daemon = os.fork()
+    if daemon == 0:
+        try:
+            _come_and_go(path, lives)
+        finally:
+            os._exit(0)
+    answers = []
+    while os.waitpid(daemon, os.WNOHANG) == (0, 0):
+        answers.append(read_as_nobody(path))
+    answers.append(read_as_nobody(path))
+    assert [one for one in answers if not one.isdigit()] == []
+    assert [int(one) for one in answers] == sorted(int(one) for one in answers)
+    assert answers[-1] == str(3 * lives)

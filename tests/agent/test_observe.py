@@ -1,0 +1,141 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gua.frames import unwrap_document
+from tests.agent.running import add_pci_card, run_gua, run_json, tick_statuses
+from tests.nvml_stub import GIB, Card, Error, Process, Scene
+
+PUSHLESS = ("sync-once", "--push", "never")
+BROKEN = Scene(rules=(Error("nvmlInit", "DRIVER_NOT_LOADED"),))
+
+
+def test_an_observation_tells_every_card_and_is_stored(tmp_path: Path, nvml_scene: Path) -> None:
+    mine = Process(os.getpid(), 4 * GIB)
+    Scene(cards=(Card("GPU-a", util=93), Card("GPU-b", memory_used=4 * GIB, processes=(mine,)))).save(nvml_scene)
+    document = run_json(tmp_path, *PUSHLESS)
+    assert (document["schema"], document["status"], document["errors"]) == ("gua.observation/1", "ok", [])
+    assert (document["stored"], document["stored_reason"]) == (True, None)
+    assert document["push"] == {"mode": "never", "result": "not-asked"}
+    first, second = document["cards"]
+    assert (first["uuid"], first["index"], first["now"]["state"], first["now"]["util_pct"]) == (
+        "GPU-a",
+        0,
+        "active",
+        93,
+    )
+    assert (second["now"]["state"], second["now"]["memory_used_mb"]) == ("idle-held", 4096)
+    (holder,) = second["now"]["holders"]
+    assert (holder["pid"], holder["memory_mb"], holder["type"]) == (os.getpid(), 4096, "compute")
+    assert len(document["host"]["store_id"]) == 32
+    assert tick_statuses(tmp_path / "gua.db") == ["ok"]
+
+
+def test_a_second_one_knows_since_when_and_which_card_is_gone(tmp_path: Path, nvml_scene: Path) -> None:
+    Scene(cards=(Card("GPU-a"), Card("GPU-b"))).save(nvml_scene)
+    run_json(tmp_path, *PUSHLESS)
+    Scene(cards=(Card("GPU-a"),)).save(nvml_scene)
+    document = run_json(tmp_path, *PUSHLESS)
+    assert document["status"] == "partial"
+    gone = document["cards"][1]
+    assert (gone["uuid"], gone["now"]["state"], gone["now"]["reason"]) == ("GPU-b", "unknown", "card_missing")
+    assert document["errors"] == ["card_missing: card GPU-b"]
+
+
+def test_a_failed_process_list_is_partial_with_its_word(tmp_path: Path, nvml_scene: Path) -> None:
+    refused = Error("nvmlDeviceGetComputeRunningProcesses", "UNKNOWN")
+    Scene(cards=(Card("GPU-a", rules=(refused,)),)).save(nvml_scene)
+    document = run_json(tmp_path, *PUSHLESS)
+    assert (document["status"], document["cards"][0]["now"]["state"]) == ("partial", "unknown")
+    assert document["errors"] == ["process_list_unavailable: card GPU-a: UNKNOWN"]
+
+
+def test_without_nvml_nothing_is_written_and_the_controller_hears_why(tmp_path: Path, nvml_scene: Path) -> None:
+    BROKEN.save(nvml_scene)
+    add_pci_card(tmp_path)
+    done = run_gua(tmp_path, *PUSHLESS, "--frame", "0" * 32)
+    document = json.loads(unwrap_document(done.stdout.encode(), "0" * 32))
+    assert done.returncode == 1
+    assert (document["status"], document["cards"], document["stored"]) == ("error", [], False)
+    assert document["errors"][0].startswith("nvml_init_failed: DRIVER_NOT_LOADED")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "gua.db").exists()
+
+
+def test_a_host_without_a_card_is_a_quiet_state(tmp_path: Path, nvml_scene: Path) -> None:
+    for scene in (BROKEN, Scene()):
+        scene.save(nvml_scene)
+        done = run_gua(tmp_path, *PUSHLESS, "--json")
+        assert done.returncode == 0
+        document = json.loads(done.stdout)
+        assert (document["status"], document["stored"], document["errors"]) == ("no-gpu", False, [])
+    assert not (tmp_path / "gua.db").exists()
+
+
+def test_nvml_without_a_card_of_those_on_the_bus_is_a_failure(tmp_path: Path, nvml_scene: Path) -> None:
+    Scene().save(nvml_scene)
+    add_pci_card(tmp_path)
+    done = run_gua(tmp_path, *PUSHLESS, "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "error")
+
+
+def test_a_push_needs_a_board_and_that_is_found_before_collecting(tmp_path: Path) -> None:
+    done = run_gua(tmp_path, "sync-once", "--fake")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gua: this host is not enrolled with a board; use --push never\n"
+    assert not (tmp_path / "gua.db").exists()
+
+
+def test_auto_pushes_nowhere_yet_and_says_so(tmp_path: Path) -> None:
+    document = run_json(tmp_path, "sync-once", "--push", "auto", "--fake")
+    assert document["push"] == {"mode": "auto", "result": "not-enrolled"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_without_the_right_to_write_it_is_answered_unstored(tmp_path: Path) -> None:
+    home = tmp_path / "closed"
+    home.mkdir()
+    run_gua(home, *PUSHLESS, "--fake")
+    (home / "gua.db").chmod(0o440)
+    home.chmod(0o550)
+    document = run_json(home, *PUSHLESS, "--fake")
+    home.chmod(0o750)
+    assert (document["status"], document["stored"]) == ("ok", False)
+    assert "no permission" in document["stored_reason"]
+
+
+def test_a_database_that_cannot_be_used_is_told_and_the_observation_kept(tmp_path: Path) -> None:
+    run_gua(tmp_path, *PUSHLESS, "--fake")
+    _make_newer(tmp_path / "gua.db")
+    done = run_gua(tmp_path, *PUSHLESS, "--fake", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert (document["stored"], len(document["cards"])) == (False, 8)
+    assert "Traceback" not in done.stderr
+
+
+def _make_newer(database: Path) -> None:
+    import contextlib
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA user_version = 999")
+        connection.commit()
+
+
+def test_people_get_a_line_a_card(tmp_path: Path) -> None:
+    done = run_gua(tmp_path, *PUSHLESS, "--fake")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 9
+    assert done.stdout.splitlines()[0].endswith(": ok, 8 cards, stored")
+
+
+def test_the_interval_of_a_timer_is_covered(tmp_path: Path) -> None:
+    import contextlib
+    import sqlite3
+
+    run_gua(tmp_path, *PUSHLESS, "--fake", "--interval", "5m")
+    with contextlib.closing(sqlite3.connect(tmp_path / "gua.db")) as connection:
+        assert connection.execute("SELECT cover_ms FROM tick").fetchall() == [(300_000,)]

@@ -1,0 +1,125 @@
+"""The commands as a user runs them, on local hosts that a made-up agent answers for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.ssh.sshd import REPOSITORY, write_agent
+
+READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None}])'
+NOT_READY = (
+    'answer(ready=False, checks=[{"id": "driver", "status": "fail", "summary": "no driver", "cure": "load it"}])'
+)
+OBSERVATION = """
+card = {"uuid": "GPU-1", "index": 0, "name": "H100", "memory_total_mb": 81559, "mig": None}
+holder = {"user": "alice", "process": "py\\x1bthon", "pid": 7, "memory_mb": 6144, "type": "compute"}
+now = {"state": "idle-held", "reason": None, "util_pct": 0, "memory_used_mb": 6200, "holders": [holder]}
+lost = {"state": "unknown", "reason": "card_lost", "util_pct": None, "memory_used_mb": None, "holders": []}
+cards = [dict(card, index=1, now=lost), dict(card, now=now)]
+answer(schema="gua.observation/1", status="partial", stored=False, stored_reason="not permitted", cards=cards,
+       errors=["card 1 is lost"])
+"""
+
+
+def _inventory(folder: Path, bodies: dict[str, str | None]) -> Path:
+    hosts = {}
+    for name, body in bodies.items():
+        agent = folder / name / "gua"
+        if body is not None:
+            write_agent(agent, body)
+        hosts[name] = {"ansible_connection": "local", "gua_command": str(agent)}
+    file = folder / "hosts.yml"
+    file.write_text(json.dumps({"all": {"hosts": hosts}}))
+    return file
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet"))
+    return subprocess.run(
+        [sys.executable, "-m", "gua_fleet", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "HOME": str(folder)},
+    )
+
+
+def test_doctor_groups_equal_findings_and_names_the_host_that_did_not_answer(tmp_path: Path) -> None:
+    bodies = {"a": READY, "b": NOT_READY, "c": NOT_READY, "d": None}
+    done = _run(tmp_path, "doctor", "--hosts", str(_inventory(tmp_path, bodies)))
+    assert done.returncode == 1
+    assert "4 hosts: 1 ready, 2 not ready (b, c), 1 did not answer (d)" in done.stdout
+    assert [line.split()[-2:] for line in done.stdout.splitlines() if line.startswith("fail")] == [["b,", "c"]]
+    assert "d       agent-missing" in done.stdout
+    assert "Linux" not in done.stdout
+    assert f"inventory: {tmp_path}/hosts.yml (--hosts), 4 hosts" in done.stderr
+
+
+def test_doctor_all_ready_exits_0_and_verbose_shows_every_check(tmp_path: Path) -> None:
+    done = _run(tmp_path, "doctor", "--verbose", "--hosts", str(_inventory(tmp_path, {"a": READY})))
+    assert (done.returncode, "Linux" in done.stdout) == (0, True)
+
+
+def test_doctor_json_is_one_document_with_every_host(tmp_path: Path) -> None:
+    done = _run(tmp_path, "doctor", "--json", "--hosts", str(_inventory(tmp_path, {"a": NOT_READY, "d": None})))
+    document = json.loads(done.stdout)
+    assert document["schema"] == "gua.fleet-doctor/1"
+    assert [(host["name"], host["outcome"]) for host in document["hosts"]] == [("a", "ok"), ("d", "agent-missing")]
+    assert document["hosts"][0]["document"]["ready"] is False
+    assert document["hosts"][1]["document"] is None
+
+
+def test_doctor_nobody_answers_exits_3(tmp_path: Path) -> None:
+    assert _run(tmp_path, "doctor", "--hosts", str(_inventory(tmp_path, {"d": None}))).returncode == 3
+
+
+@pytest.mark.parametrize(("allowed", "exit_status"), [("0", 1), ("1", 0)])
+def test_sync_once_shows_the_fleet_now_and_allow_missing_tolerates(
+    tmp_path: Path, allowed: str, exit_status: int
+) -> None:
+    hosts = str(_inventory(tmp_path, {"a": OBSERVATION, "d": None}))
+    done = _run(tmp_path, "sync-once", "--hosts", hosts, "--allow-missing", allowed)
+    assert done.returncode == exit_status
+    rows = [line.split("  ") for line in done.stdout.splitlines() if line.startswith("a ")]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["a", "0", "H100", "idle-held", "0", "6200 / 81559", "alice (py\\x1bthon 6144 MB)"],
+        ["a", "1", "H100", "unknown (card_lost)", "-", "- / 81559", "-"],
+    ]
+    assert "a: not stored there (not permitted)" in done.stdout
+    assert "a: card 1 is lost" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_hosts_shows_what_was_understood_without_connecting(tmp_path: Path) -> None:
+    file = tmp_path / "inventory.yml"
+    file.write_text('all:\n  hosts:\n    a: {ansible_port: 22}\n    "b c":\n    d: {gua_maintenance: new fans}\n')
+    table, document = _run(tmp_path, "hosts"), json.loads(_run(tmp_path, "hosts", "--format", "json").stdout)
+    assert table.returncode == 0
+    assert "holds blanks" in table.stdout
+    assert "maintenance: new fans" in table.stdout
+    assert [(host["name"], host["port"]) for host in document["hosts"]] == [("a", 22), ("b c", None), ("d", None)]
+    assert "inventory.yml (the default)" in table.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--hosts", "nowhere.yml"], "gua-fleet: no inventory at nowhere.yml"),
+        (["--forks", "0"], "must be 1 or more"),
+        (["--timeout", "soon"], "not a duration"),
+        (["--allow-missing", "-1"], "not a whole number"),
+    ],
+)
+def test_doctor_wrong_options_exit_2_in_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = _run(tmp_path, "doctor", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import getpass
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.ssh.proxy import proxy_argv
+from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.target import target_from_options
+from tests.fleet.ssh import stalls
+from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host
+
+
+@pytest.fixture
+def bastion(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
+    with Sshd(tmp_path / "bastion", keys, host_keys=("other_host",)) as server:
+        yield server
+
+
+@pytest.fixture
+def known(sshd: Sshd, bastion: Sshd, tmp_path: Path) -> Path:
+    file = tmp_path / "known_hosts"
+    file.write_text(sshd.known_line() + bastion.known_line())
+    return file
+
+
+def _jump(keys: Keys, bastion: Sshd, known: Path, tmp_path: Path, key: str = "client") -> dict[str, object]:
+    """Jump settings as in an ssh_config, so that neither the user's own files nor his agent take part."""
+    config = tmp_path / "ssh_config"
+    config.write_text(
+        f"Host 127.0.0.1\n  IdentityFile {keys.folder / key}\n  IdentitiesOnly yes\n  IdentityAgent none\n"
+        f"  UserKnownHostsFile {known}\n  GlobalKnownHostsFile none\n"
+    )
+    options = {"-F": str(config), "userknownhostsfile": str(known), "globalknownhostsfile": "none"}
+    return {"jump": f"{getpass.getuser()}@127.0.0.1:{bastion.port}", "ssh_options": options}
+
+
+def _ask(target: Host, **settings: object) -> HostResult:
+    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(**settings))  # type: ignore[arg-type]
+    return result
+
+
+def _children() -> set[int]:
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        found |= {int(pid) for pid in (task / "children").read_text().split()}
+    return found
+
+
+def test_sweep_through_a_jump_host_gives_the_document_and_leaves_no_child(
+    sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    before = _children()
+    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    assert (result.outcome, result.detail) == (Outcome.OK, None)
+    deadline = time.monotonic() + 5
+    while _children() - before:
+        assert time.monotonic() < deadline, "the proxy command is still there"
+        time.sleep(0.02)
+
+
+def test_sweep_unknown_key_of_the_jump_host_is_refused(
+    sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    known.write_text(sshd.known_line())
+    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    assert result.outcome is Outcome.HOST_KEY_UNKNOWN
+    assert f"127.0.0.1]:{bastion.port}: its host key is not on file" in (result.detail or "")
+
+
+def test_sweep_changed_key_of_the_jump_host_is_refused_even_with_accept_new(
+    sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    known.write_text(sshd.known_line() + bastion.known_line("host"))
+    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), accept_new=True)
+    assert result.outcome is Outcome.HOST_KEY_CHANGED
+
+
+def test_sweep_jump_host_that_lets_nobody_in_is_auth_failed(
+    sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path, key="stranger")))
+    assert result.outcome is Outcome.AUTH_FAILED
+    assert "Permission denied" in (result.detail or "")
+
+
+def test_sweep_target_closed_behind_the_jump_host_is_unreachable(
+    bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    result = _ask(host(free_port(), keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    assert result.outcome is Outcome.UNREACHABLE
+    assert "Connection refused" in (result.detail or "")
+
+
+def test_sweep_target_silent_behind_the_jump_host_is_a_timeout(
+    bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    with stalls.serving(stalls.silent) as port:
+        started_s = time.monotonic()
+        result = _ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), timeout_s=1.5)
+        assert time.monotonic() - started_s < 2.0
+    assert result.outcome_text == "timeout:connect"
+
+
+def test_sweep_proxy_command_is_run_with_its_tokens(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
+    relay = (
+        "import os, socket, sys, threading; s = socket.create_connection((sys.argv[1], int(sys.argv[2])));"
+        "copy = lambda get, put: [put(d) for d in iter(lambda: get(65536), b'')];"
+        "threading.Thread(target=copy, args=(lambda n: os.read(0, n), s.sendall), daemon=True).start();"
+        "copy(s.recv, lambda d: os.write(1, d))"
+    )
+    command = f'{sys.executable} -c "{relay}" %h %p'
+    assert _ask(host(sshd, keys, known, agent, proxy_command=command)).outcome is Outcome.OK
+
+
+def test_sweep_proxy_command_that_fails_is_unreachable_in_its_own_words(keys: Keys, known: Path) -> None:
+    result = _ask(host(22, keys, known, ("x",), proxy_command="sh -c 'echo no way >&2; exit 3'"))
+    assert result.outcome is Outcome.UNREACHABLE
+    assert "no way" in (result.detail or "")
+
+
+@pytest.mark.parametrize(("accept_new", "policy"), [(False, "yes"), (True, "accept-new")])
+def test_proxy_argv_jump_hosts_get_the_same_strictness(accept_new: bool, policy: str) -> None:
+    target = target_from_options(Host("n", "n", jump="a,bob@b:2222"), {"proxyjump": ["a,bob@b:2222"]})
+    argv = proxy_argv(target, accept_new=accept_new)
+    assert f"StrictHostKeyChecking={policy}" in argv
+    assert argv[-5:] == ["-J", "a", "-W", "[n]:22", "ssh://bob@b:2222"]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from gua_fleet.model import Host, Outcome
+from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.ssh.sweep import SweepSettings, sweep
+from tests.fleet.ssh import stalls
+from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, write_agent
+
+# The short one where only the stall is waited for; the other leaves a busy machine time for the healthy hosts.
+SHORT_S = 1.5
+DEADLINE_S = 4.0
+SLACK_S = 0.5
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    return tmp_path / "known_hosts"
+
+
+def test_sweep_host_stalled_at_each_stage_ends_by_the_deadline_and_harms_nobody(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    host_key = paramiko.PKey.from_path(keys.host)
+    plain = [stalls.silent, stalls.endless_banner, stalls.banner_then_silence]
+    stages = ["connect"] * 3 + ["auth", "open", "exec", "output"]
+    conversations = plain + [stalls.stalling(stage, host_key) for stage in stages[3:]]
+    with contextlib.ExitStack() as stack:
+        ports = [stack.enter_context(stalls.serving(conversation)) for conversation in conversations]
+        known.write_text(sshd.known_line() + "".join(f"[127.0.0.1]:{p} {keys.public('host')}\n" for p in ports))
+        healthy = [host(sshd, keys, known, agent, name=f"healthy{number}") for number in range(len(ports))]
+        stalled = [host(port, keys, known, agent) for port in ports]
+        threads_before = threading.active_count()
+        started_s = time.monotonic()
+        results = sweep(_alternating(healthy, stalled), DOCTOR_PROBE, SweepSettings(timeout_s=DEADLINE_S))
+        elapsed_s = time.monotonic() - started_s
+        assert [result.outcome for result in results[0::2]] == [Outcome.OK] * len(ports)
+        assert [result.outcome_text for result in results[1::2]] == [f"timeout:{stage}" for stage in stages]
+        assert elapsed_s <= DEADLINE_S + SLACK_S
+    _wait_for_threads(threads_before - len(ports))  # the servers' own accept threads are gone by now
+
+
+def test_sweep_remote_command_that_never_ends_is_a_timeout_at_output(
+    sshd: Sshd, keys: Keys, known: Path, tmp_path: Path
+) -> None:
+    known.write_text(sshd.known_line())
+    slow = write_agent(tmp_path / "slow", "sys.stdout.write('x'); sys.stdout.flush(); time.sleep(60)")
+    (result,) = sweep([host(sshd, keys, known, slow)], DOCTOR_PROBE, SweepSettings(timeout_s=SHORT_S))
+    assert result.outcome_text == "timeout:output"
+    assert result.detail == "the command did not finish within 1.5 s"
+
+
+def test_sweep_more_hosts_than_forks_asks_all_of_them(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
+    known.write_text(sshd.known_line())
+    with stalls.serving(stalls.silent) as port:
+        hosts = [host(port, keys, known, agent), *(host(sshd, keys, known, agent, name=f"h{n}") for n in range(8))]
+        results = sweep(hosts, DOCTOR_PROBE, SweepSettings(forks=2, timeout_s=DEADLINE_S))
+    assert [result.host.name for result in results] == [each.name for each in hosts]
+    assert [result.outcome for result in results[1:]] == [Outcome.OK] * 8
+
+
+@pytest.mark.parametrize("conversation", [stalls.hangs_up, stalls.not_ssh])
+def test_sweep_server_that_speaks_no_ssh_is_unreachable(
+    conversation: stalls.Conversation, keys: Keys, known: Path
+) -> None:
+    with stalls.serving(conversation) as port:
+        (result,) = sweep([host(port, keys, known, ("x",))], DOCTOR_PROBE, SweepSettings(timeout_s=DEADLINE_S))
+    assert result.outcome is Outcome.UNREACHABLE
+    assert result.detail is not None
+    assert f"127.0.0.1 port {port} does not speak SSH" in result.detail
+
+
+def test_sweep_nobody_listens_is_unreachable(keys: Keys, known: Path) -> None:
+    port = free_port()
+    (result,) = sweep([host(port, keys, known, ("x",))], DOCTOR_PROBE, SweepSettings())
+    assert (result.outcome, result.detail) == (Outcome.UNREACHABLE, f"127.0.0.1 port {port}: connection refused")
+
+
+def test_sweep_name_that_does_not_resolve_is_unreachable_and_says_so(keys: Keys, known: Path) -> None:
+    nowhere = host(22, keys, known, ("x",), address="no-such-host.invalid")
+    (result,) = sweep([nowhere], DOCTOR_PROBE, SweepSettings())
+    assert result.outcome is Outcome.UNREACHABLE
+    assert (result.detail or "").startswith("no-such-host.invalid does not resolve")
+
+
+def _alternating(first: list[Host], second: list[Host]) -> list[Host]:
+    return [each for pair in zip(first, second, strict=True) for each in pair]
+
+
+def _wait_for_threads(most: int) -> None:
+    deadline = time.monotonic() + 5
+    while threading.active_count() > most:
+        assert time.monotonic() < deadline, [thread.name for thread in threading.enumerate()]
+        time.sleep(0.02)

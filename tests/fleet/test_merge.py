@@ -1,0 +1,317 @@
+"""The merge: sums add, every host is there, and what could not be seen is never idle."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gua_fleet.merge import find_twins, merge_reports, set_unreadable_aside, sums_of_result
+from gua_fleet.model import Document, Host, HostResult, Outcome
+from gua_fleet.sums import FleetSums, add_all
+from tests.documents import (
+    NOW_MS,
+    SINCE_MS,
+    UNTIL_MS,
+    WINDOW_S,
+    card,
+    now,
+    report,
+    states,
+    user,
+)
+
+
+def answer(name: str, document: Document, **fields: Any) -> HostResult:
+    return HostResult(Host(name, name, **fields), Outcome.OK, document=document)
+
+
+def silent(name: str, outcome: Outcome = Outcome.UNREACHABLE, **fields: Any) -> HostResult:
+    return HostResult(Host(name, name, **fields), outcome, detail="no route to host")
+
+
+def merge(*results: HostResult) -> Document:
+    return merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS)
+
+
+def finding_ids(document: Document) -> list[str]:
+    return [finding["id"] for finding in document["findings"]]
+
+
+H1 = report([card("GPU-a", states(7200, 3600, 3600))], [user("alice", states(7200, 3600))])
+H2 = report(
+    [card("GPU-b", states(0, 7200, 3600, 1800), name="NVIDIA A100-SXM4-80GB")],
+    [user("alice", states(0, 3600)), user("uid:1017", states(0, 3600), uid=1017)],
+    store_id="s2",
+)
+
+
+def test_merge_two_hosts_adds_their_sums() -> None:
+    merged = merge(answer("a", H1), answer("b", H2))
+    assert merged["card_s"] == states(7200, 10800, 7200, 1800)
+    assert merged["coverage"]["expected_card_s"] == 2 * WINDOW_S
+    assert merged["coverage"]["unobserved_card_s"] == 1800
+    assert merged["coverage"]["unknown_by_reason"] == {"card_lost": 1800}
+    assert merged["samples"] == 960
+
+
+def test_merge_same_name_on_two_hosts_is_one_user_but_bare_uid_is_not() -> None:
+    users = {row["user"]: row for row in merge(answer("a", H1), answer("b", H2))["users"]}
+    assert set(users) == {"alice", "uid:1017@b"}
+    assert users["alice"]["card_s"] == 14400
+    assert users["alice"]["hosts"] == ["a", "b"]
+
+
+def test_merge_names_nobody_can_own_carry_their_host() -> None:
+    document = report(
+        [card("GPU-a", states(held=3600))],
+        [user(name, states(held=900), uid=None) for name in ("container:3f9c0ad4", "unknown", "unattributed", "root")],
+    )
+    names = [row["user"] for row in merge(answer("a", document))["users"]]
+    assert names == ["container:3f9c0ad4@a", "root", "unattributed@a", "unknown@a"]
+
+
+def test_merge_user_with_two_uids_has_none_to_name() -> None:
+    other = report([card("GPU-b", states(3600))], [user("alice", states(3600), uid=2001)], store_id="s2")
+    (row,) = merge(answer("a", H1), answer("b", other))["users"]
+    assert row["uid"] is None
+
+
+def test_merge_energy_with_an_unknown_part_is_unknown() -> None:
+    known = report([card("GPU-a", states(3600))], [user("alice", states(3600), energy_j=1000.0)])
+    assert merge(answer("a", known))["users"][0]["energy_j"] == 1000.0
+    assert merge(answer("a", known), answer("b", H2))["users"][0]["energy_j"] is None
+
+
+def test_merge_host_without_answer_has_null_amounts_and_its_known_cards_are_unobserved() -> None:
+    merged = merge(answer("a", H1), silent("b", cards=8))
+    row = merged["hosts"][1]
+    assert (row["card_s"], row["coverage"], row["cards"], row["detail"]) == (None, None, 8, "no route to host")
+    assert merged["coverage"]["expected_card_s"] == 9 * WINDOW_S
+    assert merged["coverage"]["unobserved_card_s"] == 8 * WINDOW_S
+    assert merged["card_s"] == states(7200, 3600, 3600)
+
+
+def test_merge_host_without_answer_and_without_known_cards_adds_nothing() -> None:
+    merged = merge(answer("a", H1), silent("b"))
+    assert merged["hosts"][1]["cards"] is None
+    assert merged["coverage"]["expected_card_s"] == WINDOW_S
+
+
+def test_merge_host_that_has_no_gpu_expects_nothing_whatever_the_inventory_says() -> None:
+    assert merge(silent("b", Outcome.NO_GPU, cards=8))["coverage"]["expected_card_s"] == 0
+
+
+def test_merge_nobody_answered_still_lists_every_host_in_order() -> None:
+    merged = merge(silent("z"), silent("a"))
+    assert [row["name"] for row in merged["hosts"]] == ["z", "a"]
+    assert merged["card_s"] == states()
+
+
+def test_merge_two_names_of_one_agent_count_once_and_it_is_said() -> None:
+    merged = merge(answer("short", H1), answer("a.long.name", H1))
+    assert merged["card_s"] == H1["card_s"]
+    assert merged["hosts"][0]["card_s"] is None
+    assert "same agent as a.long.name" in merged["hosts"][0]["detail"]
+    assert "same_agent" in finding_ids(merged)
+
+
+def test_merge_cloned_images_share_a_store_id_but_not_a_boot_and_count_twice() -> None:
+    clone = report([card("GPU-b", states(3600))], store_id="s1")
+    clone["host"] = clone["host"] | {"boot_id": "b2"}
+    assert find_twins([answer("a", H1), answer("b", clone)]) == {}
+
+
+def test_merge_card_in_service_on_two_hosts_is_a_finding() -> None:
+    twin = report([card("GPU-a", states(3600))], store_id="s2")
+    assert "card_on_two_hosts" in finding_ids(merge(answer("a", H1), answer("b", twin)))
+
+
+def test_merge_card_that_moved_is_no_finding() -> None:
+    left = report([card("GPU-a", states(3600), retired_at="2026-03-02T09:00:00Z")], store_id="s2")
+    merged = merge(answer("a", H1), answer("b", left))
+    assert "card_on_two_hosts" not in finding_ids(merged)
+    assert merged["cards"] == 1
+
+
+def test_merge_mixed_rules_windows_and_zones_are_findings() -> None:
+    other = report(
+        [card("GPU-b", states(3600))],
+        store_id="s2",
+        rules=[H1["rules"][0] | {"active_util_pct": 5}],
+        window={"since": "2026-03-02T07:45:00Z", "until": "2026-03-02T12:00:00Z", "history_begins": None},
+        tz="Asia/Seoul",
+        hours_of_week=[{"weekday": 0, "hour": 20, "card_s": states(3600)}],
+    )
+    merged = merge(answer("a", H1), answer("b", other))
+    assert {"mixed_rules", "mixed_windows", "mixed_zones"} <= set(finding_ids(merged))
+    assert merged["hours_of_week"] == []
+    assert len(merged["rules"]) == 2
+    assert merged["window"]["since"] == "2026-03-02T08:00:00Z"
+
+
+def test_merge_wider_window_all_hosts_agree_on_is_the_one_said_and_expected() -> None:
+    wide = {"since": "2026-03-02T07:45:00Z", "until": "2026-03-02T12:00:00Z", "history_begins": None}
+    merged = merge(answer("a", H1 | {"window": wide}), silent("b", cards=1))
+    assert merged["window"]["since"] == wide["since"]
+    assert merged["coverage"]["expected_card_s"] == WINDOW_S + (WINDOW_S + 900)
+
+
+def test_merge_slices_are_rows_of_their_own_and_never_added_to_whole_cards() -> None:
+    mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
+    sliced = report(
+        [
+            card("GPU-a", states(3600)),
+            card("MIG-1", states(idle=3600), mig=mig),
+            card("MIG-2", states(idle=3600), mig=mig),
+        ]
+    )
+    merged = merge(answer("a", sliced))
+    models = {(row["name"], row["mig"]): row["cards"] for row in merged["models"]}
+    assert models == {("NVIDIA H100 80GB HBM3", False): 1, ("NVIDIA H100 80GB HBM3 1g.10gb", True): 2}
+    assert merged["hosts"][0]["cards"] == 2
+
+
+def test_merge_groups_count_a_host_in_each_and_say_so() -> None:
+    merged = merge(answer("a", H1, groups=("all", "vision", "h100")), silent("b", cards=2, groups=("all", "vision")))
+    groups = {row["name"]: row for row in merged["groups"]}
+    assert set(groups) == {"vision", "h100"}
+    assert (groups["vision"]["hosts"], groups["vision"]["cards"]) == (2, 3)
+    assert groups["vision"]["expected_card_s"] == 3 * WINDOW_S
+    assert "host_in_groups" in finding_ids(merged)
+
+
+def test_merge_only_implied_groups_are_kept_when_there_is_no_other() -> None:
+    assert [row["name"] for row in merge(answer("a", H1, groups=("all",)))["groups"]] == ["all"]
+
+
+def test_merge_free_is_idle_now_seen_lately_and_not_a_schedulers() -> None:
+    document = report(
+        [
+            card("GPU-free", states(idle=60)),
+            card("GPU-stale", states(idle=60), now=now(at="2026-03-02T11:58:39Z")),
+            card("GPU-held", states(idle=60), now=now("idle-held")),
+            card("GPU-retired", states(idle=60), retired_at="2026-03-02T11:00:00Z"),
+            card("GPU-never", states(), now=None),
+        ]
+    )
+    merged = merge(answer("a", document))
+    assert [row["uuid"] for row in merged["free"]] == ["GPU-free"]
+    assert merged["hosts"][0]["last_tick_at"] == "2026-03-02T11:59:50Z"
+
+
+def test_merge_idle_cards_of_a_scheduler_stand_apart_from_free() -> None:
+    document = report([card("GPU-a", states(idle=60))])
+    for managed in (answer("a", document, scheduler="slurm"), answer("a", _with_scheduler(document))):
+        merged = merge(managed)
+        assert merged["free"] == []
+        assert [row["scheduler"] for row in merged["scheduler_idle"]] == ["slurm"]
+
+
+def _with_scheduler(document: Document) -> Document:
+    return document | {"host": document["host"] | {"scheduler": "slurm"}}
+
+
+def test_merge_holds_and_findings_carry_their_host() -> None:
+    hold = {"user": "uid:7", "process": "python", "pid": 1, "card": "GPU-a", "since": "x", "until": None}
+    finding = {"id": "stale", "severity": "warn", "card": None, "text": "t"}
+    merged = merge(answer("a", H1 | {"holds": [hold], "findings": [finding]}))
+    assert merged["holds"][0]["host"] == "a"
+    assert merged["holds"][0]["user"] == "uid:7@a"
+    assert merged["findings"] == [finding | {"host": "a"}]
+
+
+def test_merge_history_that_begins_late_is_said() -> None:
+    late = H1 | {"window": H1["window"] | {"history_begins": "2026-03-02T09:00:00Z"}}
+    merged = merge(answer("a", late))
+    assert "history_begins" in finding_ids(merged)
+    assert merged["window"]["history_begins"] == "2026-03-02T09:00:00Z"
+
+
+amounts = st.floats(min_value=0, max_value=1e6, allow_nan=False, allow_subnormal=False)
+state_maps = st.builds(states, amounts, amounts, amounts, amounts)
+names = st.sampled_from(["alice", "bob", "uid:7", "unknown"])
+
+
+@st.composite
+def results(draw: st.DrawFn) -> list[HostResult]:
+    """A few hosts of any outcome, each its own agent."""
+    hosts = []
+    for number in range(draw(st.integers(0, 6))):
+        fields = {
+            "groups": tuple(draw(st.sets(st.sampled_from(["all", "g1", "g2"])))),
+            "cards": draw(st.none() | st.integers(0, 8)),
+        }
+        if draw(st.booleans()):
+            hosts.append(silent(f"h{number}", draw(st.sampled_from([Outcome.UNREACHABLE, Outcome.NO_GPU])), **fields))
+            continue
+        cards = [card(f"GPU-{number}", draw(state_maps), name=draw(st.sampled_from(["H100", "A100"])))]
+        users = [
+            user(name, draw(state_maps), share_s=draw(amounts), energy_j=draw(st.none() | amounts))
+            for name in draw(st.sets(names))
+        ]
+        hours = [{"weekday": 0, "hour": draw(st.integers(0, 23)), "card_s": draw(state_maps)}]
+        hosts.append(answer(f"h{number}", report(cards, users, store_id=str(number), hours_of_week=hours), **fields))
+    return hosts
+
+
+def total(parts: list[HostResult]) -> FleetSums:
+    return add_all(sums_of_result(part, window_s=WINDOW_S, tz="Etc/UTC") for part in parts)
+
+
+@given(results(), st.integers(0, 2**32))
+def test_sums_of_any_partition_equal_the_sum_of_all(fleet: list[HostResult], seed: int) -> None:
+    order = random.Random(seed)
+    parts: list[list[HostResult]] = [[] for _ in range(3)]
+    for host in fleet:
+        parts[order.randrange(3)].append(host)
+    order.shuffle(parts)
+    assert add_all(total(part) for part in parts) == total(fleet)
+
+
+@given(results(), st.randoms())
+def test_merge_does_not_depend_on_the_order_of_the_hosts(fleet: list[HostResult], order: random.Random) -> None:
+    shuffled = list(fleet)
+    order.shuffle(shuffled)
+    left, right = merge(*fleet), merge(*shuffled)
+    for key in left.keys() - {"hosts", "free", "scheduler_idle", "holds", "findings"}:
+        assert left[key] == right[key], key
+    for key in ("hosts", "free", "findings"):
+        assert sorted(left[key], key=str) == sorted(right[key], key=str)
+
+
+@given(results())
+def test_merge_states_and_unobserved_make_up_what_was_expected(fleet: list[HostResult]) -> None:
+    merged = merge(*fleet)
+    spent = sum(merged["card_s"].values()) + merged["coverage"]["unobserved_card_s"]
+    # a document's own card may be observed longer than expected here, because the drawn states are free
+    assert abs(spent - merged["coverage"]["expected_card_s"]) < 0.01
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"schema": "gua.report/1"},
+        H1 | {"cards": None},
+        H1 | {"users": [{}]},
+        H1 | {"samples": "many"},
+        H1 | {"card_s": {"active": float("nan")}},
+        H1 | {"coverage": H1["coverage"] | {"expected_card_s": float("inf")}},
+        H1 | {"window": {"since": "then", "until": "now", "history_begins": None}},
+        H1 | {"findings": [{"id": "x"}]},
+    ],
+)
+def test_unreadable_document_costs_its_own_host_only(broken: Document) -> None:
+    first, second = set_unreadable_aside([answer("a", broken), answer("b", H2)])
+    assert (first.outcome, first.document) == (Outcome.BAD_OUTPUT, None)
+    assert "upgrade the agent" in (first.detail or "")
+    assert second == answer("b", H2)
+    assert merge(first, second)["card_s"] == H2["card_s"]
+
+
+def test_document_with_fields_of_a_newer_agent_is_read_all_the_same() -> None:
+    newer = H1 | {"power": {"watts": 3}, "cards": [H1["cards"][0] | {"fan": 1}]}
+    assert set_unreadable_aside([answer("a", newer)]) == (answer("a", newer),)

@@ -1,0 +1,168 @@
+"""The fleet's tables as data, and the whole screen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from wcwidth import wcswidth
+
+from gua_fleet.merge import merge_reports
+from gua_fleet.model import Document, Host, HostResult, Outcome
+from gua_fleet.render_json import render_json
+from gua_fleet.render_table import render_fleet
+from gua_fleet.rows import (
+    answered_text,
+    free_table,
+    group_table,
+    headline_table,
+    host_table,
+    model_table,
+    scheduler_lines,
+    user_table,
+)
+from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
+from tests.golden import check_golden, load
+
+
+def merged(*results: HostResult) -> Document:
+    return merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS)
+
+
+def answer(name: str, document: Document, **fields: Any) -> HostResult:
+    return HostResult(Host(name, name, **fields), Outcome.OK, document=document)
+
+
+@pytest.fixture
+def fleet() -> Document:
+    """gpu01: the agent's golden document. gpu02: one H card active, one idle, under a scheduler. Two are silent.
+
+    active 3 + 4 = 7 GPU-hours, idle-held 5 + 0 = 5, truly-idle 5 + 4 = 9, unknown 2.5, expected 16 + 8 + 8 x 4 = 56.
+    """
+    return merged(
+        answer("gpu01", load("agent_report.json"), groups=("vision",)),
+        answer("gpu02", load("fleet_second.json"), groups=("vision", "shared"), scheduler="slurm"),
+        HostResult(
+            Host("gpu03", "gpu03", cards=8, groups=("shared",)),
+            Outcome.TIMEOUT,
+            detail="no answer within 20 s: is the host up, is port 22 open?",
+            stage="connect",
+        ),
+        HostResult(Host("gpu04", "gpu04"), Outcome.AGENT_MISSING, detail="no agent there: deploy it"),
+    )
+
+
+def test_fleet_whole_screen_is_the_golden_file(fleet: Document) -> None:
+    check_golden("fleet_report.txt", render_fleet(fleet))
+
+
+def test_fleet_without_block_characters_is_ascii_and_fits(fleet: Document) -> None:
+    text = render_fleet(fleet, unicode=False, colour=False)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_fleet_fits_its_default_width(fleet: Document) -> None:
+    assert max(map(wcswidth, render_fleet(fleet).splitlines())) <= 100
+
+
+def test_fleet_json_is_the_document(fleet: Document) -> None:
+    text = render_json(fleet)
+    assert text.isascii()
+    assert json.loads(text) == fleet
+
+
+def test_headline_has_points_bounds_and_what_was_not_seen(fleet: Document) -> None:
+    rows = {row[0]: row[1:] for row in headline_table(fleet).rows}
+    # 7 of 21 known hours; 7 of 56 expected, up to 42 of 56 if all of 2.5 unknown and 32.5 unseen had been active
+    assert rows["active"] == ("33 % (12-75 %)", "7.00", "2.0")
+    assert rows["unknown"][1] == "2.50"
+    assert rows["not seen"] == ("58 % of expected", "32.5", "-")
+
+
+def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) -> None:
+    assert answered_text(fleet) == (
+        "2 of 4 hosts reported. No answer: gpu03 (timeout:connect, 8 cards); "
+        "gpu04 (agent-missing, its cards are not known)."
+    )
+
+
+def test_answered_text_tells_failures_from_hosts_with_nothing_to_report() -> None:
+    document = merged(
+        HostResult(Host("cpu01", "x", cards=8), Outcome.NO_GPU),
+        HostResult(Host("new", "x", cards=1), Outcome.NO_HISTORY),
+        HostResult(Host("down", "x"), Outcome.UNREACHABLE),
+    )
+    assert answered_text(document) == (
+        "0 of 3 hosts reported. No answer: down (unreachable, its cards are not known). "
+        "Nothing to report: cpu01 (no-gpu); new (no-history, 1 card)."
+    )
+
+
+def test_host_table_has_every_host_and_dashes_for_what_is_not_known(fleet: Document) -> None:
+    rows = host_table(fleet).rows
+    assert [row[0] for row in rows] == ["gpu01", "gpu02", "gpu03", "gpu04"]
+    assert rows[2][2:] == ("8", "-", "-", "-", "-", "-")
+    assert rows[3][2] == "-"
+
+
+def test_model_table_puts_slices_last_and_apart(fleet: Document) -> None:
+    assert [row[0] for row in model_table(fleet).rows][-1] == "MIG H100 80GB HBM3 1g.10gb"
+
+
+def test_user_table_sorts_by_idle_held_and_counts_who_was_left_out() -> None:
+    users = [user(f"u{number:02d}", states(held=60.0 * number)) for number in range(25)]
+    table = user_table(merged(answer("a", report([card("GPU-a", states(held=14400))], users))))
+    assert table.rows[0][0] == "u24"
+    assert (len(table.rows), table.more) == (20, 5)
+
+
+def test_group_table_counts_the_cards_of_silent_hosts(fleet: Document) -> None:
+    rows = {row[0]: row for row in group_table(fleet).rows}
+    assert rows["shared"][:3] == ("shared", "2", "10")
+
+
+def test_free_table_joins_the_cards_of_one_kind_on_one_host() -> None:
+    document = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (1, 2, 4, None)])
+    (row,) = free_table(merged(answer("a", document))).rows
+    assert row == ("a", "H100 80GB HBM3", "80 GB", "4", "1-2, 4, -", "1 h 00 min")
+
+
+def test_scheduler_lines_say_why_idle_cards_are_not_free(fleet: Document) -> None:
+    assert scheduler_lines(fleet) == ["gpu02: 1 idle, given out by slurm, so not counted as free"]
+
+
+def test_fleet_of_long_names_still_fits_and_says_all_of_them_where_it_matters() -> None:
+    name = "gpu-compute-node-0017.cluster.example.org"
+    document = report(
+        [card(f"GPU-{index}", states(idle=14400), index=index, name="NVIDIA " + "H" * 40) for index in range(16)],
+        [user("u" * 64, states(held=1e7))],
+    )
+    silent_host = HostResult(Host(f"{name}.", "x", groups=("g" * 40,)), Outcome.HOST_KEY_UNKNOWN, detail="d " * 300)
+    text = render_fleet(merged(answer(name, document, groups=("g" * 40,)), silent_host))
+    assert max(map(wcswidth, text.splitlines())) <= 100
+    assert f"{name}.: host-key-unknown: d" in text
+
+
+def test_fleet_of_nobody_says_why_and_prints_no_number_for_it() -> None:
+    text = render_fleet(merged(HostResult(Host("a", "a"), Outcome.UNREACHABLE, detail="connection refused")))
+    assert "0 of 1 hosts reported" in text
+    assert "a: unreachable: connection refused" in text
+    assert "active      -" in text
+
+
+def test_fleet_escapes_what_hosts_sent() -> None:
+    document = report(
+        [card("GPU-a", states(3600), name="NVIDIA \x1b[2J")],
+        [user("\x1b]0;x\x07", states(3600))],
+        findings=[{"id": "x", "severity": "warn", "card": None, "text": "a\nb\x1b"}],
+    )
+    text = render_fleet(merged(answer("a", document)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_fleet_colours_only_when_asked(fleet: Document) -> None:
+    assert "\x1b[1m" in render_fleet(fleet, colour=True)
+    assert "\x1b" not in render_fleet(fleet)
