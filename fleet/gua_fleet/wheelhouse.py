@@ -1,0 +1,146 @@
+"""Wheelhouses: everything a host needs to install the agent without any network, one archive per Python line.
+
+The playbook runs `python -m gua_fleet.wheelhouse --python 3.11 --python 3.9` on the controller, and reads from stdout
+
+    {"version": "0.1.0", "houses": {"3.11": {"archive": PATH, "release": "0.1.0-py311-1a2b3c4d", "pip": WHEEL}}}
+
+Dependencies come from lock files that name the hash of one pure-Python wheel each, so one house serves every
+architecture, and what is installed does not depend on the day. The standard library and pip are all this needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gua.errors import GuaError
+from gua_fleet.agent_wheel import find_checkout, make_agent_wheel, run_pip
+
+LOCKS = Path(__file__).with_name("locks")
+# Any Python, any machine: pip would prefer compiled wheels, which fit one Python line on one architecture.
+_PURE = ("--only-binary=:all:", "--platform", "any", "--abi", "none", "--implementation", "py")
+
+
+class WheelhouseUnavailable(GuaError):
+    """A wheelhouse cannot be made here; the message says what to do."""
+
+
+def lock_of(python: str) -> Path:
+    """The lock file of a Python line such as "3.11". Raises WheelhouseUnavailable for one that is not supported."""
+    lock = LOCKS / f"py{python.replace('.', '')}.txt"
+    if not lock.is_file():
+        known = sorted((path.stem for path in LOCKS.glob("py*.txt")), key=lambda stem: int(stem[3:]))
+        raise WheelhouseUnavailable(f"no lock file for Python {python}: the agent installs on {', '.join(known)}")
+    return lock
+
+
+def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, str]:
+    """The house of one Python line: {"archive": path of a tar, "release": its name, "pip": the pip wheel in it}.
+
+    Made once, then taken from `cache` as long as every file in it has the hash its manifest names.
+    """
+    lock = lock_of(python)
+    release = release_name(python, wheel, lock)
+    house, archive = cache / "houses" / release, cache / "houses" / f"{release}.tar"
+    if not (archive.is_file() and is_intact(house)):
+        shutil.rmtree(house, ignore_errors=True)
+        archive.unlink(missing_ok=True)
+        _fill(house, python, wheel, lock)
+        _pack(house, archive)
+        sys.stderr.write(f"newly made: {archive}\n")
+    pip = next(path.name for path in house.glob("pip-*.whl"))
+    return {"archive": str(archive), "release": release, "pip": pip}
+
+
+def release_name(python: str, wheel: Path, lock: Path) -> str:
+    """`<version>-py311-<digest>`: two builds of one version that differ in what the agent runs get two names."""
+    digest = hashlib.sha256(lock.read_bytes())
+    with zipfile.ZipFile(wheel) as archive:
+        for name in sorted(name for name in archive.namelist() if name.startswith("gua/")):
+            digest.update(f"{name}\0{hashlib.sha256(archive.read(name)).hexdigest()}\n".encode())
+    return f"{_version(wheel)}-py{python.replace('.', '')}-{digest.hexdigest()[:8]}"
+
+
+def _version(wheel: Path) -> str:
+    return wheel.name.split("-")[1]
+
+
+def is_intact(house: Path) -> bool:
+    """Whether a house holds exactly the files that its MANIFEST.json names, unchanged."""
+    try:
+        manifest = json.loads((house / "MANIFEST.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(manifest["files"] == _hashes(house))
+
+
+def _hashes(house: Path) -> dict[str, str]:
+    files = sorted(path for path in house.iterdir() if path.name != "MANIFEST.json")
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _fill(house: Path, python: str, wheel: Path, lock: Path) -> None:
+    """Fetch into a folder beside `house` and put it in place in one step, so that a half-filled house never shows."""
+    house.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=house.parent) as scratch:
+        fresh = Path(scratch) / "house"
+        fresh.mkdir()
+        run_pip(
+            "download", "--no-deps", "--require-hashes", *_PURE, "--python-version", python,
+            "--dest", str(fresh), "--requirement", str(lock), failed=WheelhouseUnavailable,
+        )  # fmt: skip
+        shutil.copy(wheel, fresh)
+        requirement = f"gua-fleet=={_version(wheel)} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+        (fresh / "requirements.txt").write_text(lock.read_text() + requirement)
+        manifest = {"version": _version(wheel), "python": python, "files": _hashes(fresh)}
+        (fresh / "MANIFEST.json").write_text(json.dumps(manifest, indent=1) + "\n")
+        fresh.rename(house)
+
+
+def _pack(house: Path, archive: Path) -> None:
+    """One tar of the house; not compressed, for wheels already are."""
+    unfinished = archive.with_suffix(f".{os.getpid()}")
+    with tarfile.open(unfinished, "w") as tar:
+        for path in sorted(house.iterdir()):
+            tar.add(path, arcname=path.name)
+    unfinished.rename(archive)
+
+
+def default_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "gua-fleet"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry of `python -m gua_fleet.wheelhouse`. Prints JSON; a failure is one line on stderr and status 1."""
+    parser = argparse.ArgumentParser(prog="gua_fleet.wheelhouse", description="Make wheelhouses for the agent.")
+    parser.add_argument("--python", action="append", required=True, metavar="X.Y", help="a Python line; repeatable")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where to keep them (%(default)s)")
+    options = parser.parse_args(argv)
+    try:
+        options.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (options.cache / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two deployments at once must not fill the same house
+            wheel = make_agent_wheel(find_checkout(), options.cache / "wheels")
+            houses = {line: make_wheelhouse(line, wheel, options.cache) for line in options.python}
+    except (GuaError, OSError) as exc:
+        sys.stderr.write(f"wheelhouse: {exc}\n")
+        return 1
+    document: dict[str, Any] = {"version": _version(wheel), "houses": houses}
+    sys.stdout.write(json.dumps(document) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

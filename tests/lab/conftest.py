@@ -1,0 +1,26 @@
+"""The lab as a fixture: skipped with its reason where it cannot run, a failure there when GUA_LAB_REQUIRED=1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.harness import Lab, open_lab
+from tests.lab.needs import LabUnavailable
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    try:
+        opened = open_lab()
+        lab = opened.__enter__()
+    except LabUnavailable as exc:
+        if os.environ.get("GUA_LAB_REQUIRED") == "1":
+            pytest.fail(f"GUA_LAB_REQUIRED=1, and {exc}")
+        pytest.skip(str(exc))
+    try:
+        yield lab
+    finally:
+        opened.__exit__(None, None, None)
