@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gua.errors import ExitStatus
-from gua_fleet.inventory import Inventory
+from gua_fleet.inventory.load import Inventory
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep

@@ -10,7 +10,7 @@ from typing import Any
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
 from gua_fleet.ask import Answers, ask_inventory, exit_status
-from gua_fleet.inventory import Inventory, load_inventory
+from gua_fleet.inventory.load import Inventory, load_inventory
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
 from gua_fleet.show import one_line

@@ -12,7 +12,7 @@ from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet
 from gua_fleet.model import HostResult
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.render import table
-from gua_fleet.views import FINDING_HEADERS, SILENT_HEADERS, doctor_headline, finding_rows, is_ready, silent_rows
+from gua_fleet.view_rows import FINDING_HEADERS, SILENT_HEADERS, doctor_headline, finding_rows, is_ready, silent_rows
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

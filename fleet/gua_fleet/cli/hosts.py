@@ -9,7 +9,7 @@ from gua.cli.output import emit_document
 from gua.errors import ExitStatus
 from gua_fleet.cli.common import add_format_option, add_inventory_options, read_inventory
 from gua_fleet.render import table
-from gua_fleet.views import HOST_HEADERS, host_document, host_rows
+from gua_fleet.view_rows import HOST_HEADERS, host_document, host_rows
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

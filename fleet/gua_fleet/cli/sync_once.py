@@ -12,7 +12,7 @@ from gua_fleet.model import HostResult
 from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
 from gua_fleet.render import table
 from gua_fleet.show import one_line
-from gua_fleet.views import CARD_HEADERS, SILENT_HEADERS, card_rows, silent_rows, sync_notes
+from gua_fleet.view_rows import CARD_HEADERS, SILENT_HEADERS, card_rows, silent_rows, sync_notes
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from gua.errors import FrameError
 from gua.frames import unwrap_document
-from gua_fleet.answer import Answer
 from gua_fleet.model import Document, Host, Outcome
-from gua_fleet.remote_command import DEFAULT_AGENT
+from gua_fleet.probes.answer import Answer
+from gua_fleet.probes.remote_command import DEFAULT_AGENT
 from gua_fleet.show import one_line
 
 _ERROR_OUTCOMES = {"database_missing": Outcome.NO_HISTORY, "no_gpu": Outcome.NO_GPU}

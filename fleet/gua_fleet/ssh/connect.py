@@ -13,9 +13,9 @@ from typing import Any
 import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
 
-from gua_fleet.answer import Answer
 from gua_fleet.errors import HostFailure
-from gua_fleet.remote_command import command_line
+from gua_fleet.probes.answer import Answer
+from gua_fleet.probes.remote_command import command_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.dial import dial, hang_up
 from gua_fleet.ssh.keys import KeyRing, OfferKeys

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Sequence
 from typing import IO
 
-from gua_fleet.answer import Answer
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Outcome
+from gua_fleet.probes.answer import Answer
 from gua_fleet.ssh.attempt import Attempt
 
 READ_BYTES = 64 << 10

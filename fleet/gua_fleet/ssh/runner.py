@@ -9,9 +9,9 @@ import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
 from fabric.runners import Remote  # type: ignore[import-untyped]  # it has no type hints
 
-from gua_fleet.answer import Answer
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Outcome
+from gua_fleet.probes.answer import Answer
 from gua_fleet.ssh.attempt import Attempt
 
 READ_BYTES = 64 << 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.probe import Probe
-from gua_fleet.remote_command import agent_argv
+from gua_fleet.probes.remote_command import agent_argv
 from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.local import ask_local

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from gua_fleet.inventory.ssh_arguments import HARMLESS
 from gua_fleet.model import Host
-from gua_fleet.ssh_arguments import HARMLESS
 
 USER_KNOWN_HOSTS = "~/.ssh/known_hosts"
 _GLOBAL_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"

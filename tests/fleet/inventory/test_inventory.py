@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gua_fleet.errors import InventoryError
-from gua_fleet.inventory import Inventory, load_inventory
+from gua_fleet.inventory.load import Inventory, load_inventory
 from gua_fleet.model import Host
 
 ANSIBLE = Path(sys.executable).parent

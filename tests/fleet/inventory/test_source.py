@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gua_fleet.errors import InventoryError
-from gua_fleet.source import find_source
+from gua_fleet.inventory.source import find_source
 
 
 def test_find_prefers_option_then_environment_then_ansible_then_default(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gua.frames import wrap_document
-from gua_fleet.answer import Answer
 from gua_fleet.model import Host, Outcome
+from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.probes.probe import Probe, Reading
 from gua_fleet.probes.report import report_probe

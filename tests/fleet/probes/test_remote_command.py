@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gua_fleet.model import Host
-from gua_fleet.remote_command import agent_argv, command_line, quote
+from gua_fleet.probes.remote_command import agent_argv, command_line, quote
 
 ECHO = (sys.executable, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))")
 HARD = ("plain", "two words", "it's", 'a "quote"', "back\\slash", "bang!now", "$HOME", "`id`", "~root", "=ls", "*", "")

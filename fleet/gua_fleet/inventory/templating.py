@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gua_fleet.ansible_tools import AnsibleAnswer, run_ansible
-from gua_fleet.hostvars import RELEVANT
+from gua_fleet.inventory.ansible_tools import AnsibleAnswer, run_ansible
+from gua_fleet.inventory.hostvars import RELEVANT
 from gua_fleet.show import one_line
 
 Variables = Mapping[str, Any]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gua_fleet.hostvars import host_from_variables, ignored_arguments
+from gua_fleet.inventory.hostvars import host_from_variables, ignored_arguments
 
 
 def _skip(name: str, **variables: Any) -> str:

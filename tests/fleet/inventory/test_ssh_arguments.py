@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gua_fleet.ssh_arguments import parse_ssh_arguments
+from gua_fleet.inventory.ssh_arguments import parse_ssh_arguments
 
 
 @pytest.mark.parametrize(

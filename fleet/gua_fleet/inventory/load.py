@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gua_fleet.ansible_tools import AnsibleAnswer, run_ansible
 from gua_fleet.errors import InventoryError
-from gua_fleet.hostvars import Variables, host_from_variables, ignored_arguments
+from gua_fleet.inventory.ansible_tools import AnsibleAnswer, run_ansible
+from gua_fleet.inventory.hostvars import Variables, host_from_variables, ignored_arguments
+from gua_fleet.inventory.source import Source, find_source
+from gua_fleet.inventory.templating import resolve_variables
 from gua_fleet.model import Host
 from gua_fleet.show import one_line
-from gua_fleet.source import Source, find_source
-from gua_fleet.templating import resolve_variables
 
 
 @dataclass(frozen=True)

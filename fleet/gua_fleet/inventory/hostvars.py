@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gua_fleet.inventory.ssh_arguments import HARMLESS, HONOURED, SshArguments, parse_ssh_arguments
 from gua_fleet.model import Host
-from gua_fleet.ssh_arguments import HARMLESS, HONOURED, SshArguments, parse_ssh_arguments
 
 Variables = Mapping[str, Any]
 
