@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gua.model import CardReading, Mig, Reason
 from tests.agent.store.opened import hour, steady, write, writing
-from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card
+from tests.agent.store.ticks import MINUTE, MONDAY, card
 
 
 def test_a_card_swapped_at_its_address_is_retired_and_no_longer_expected(tmp_path: Path) -> None:
