@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.fleet.ssh.sshd import REPOSITORY, write_agent
 
 READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None}])'
