@@ -123,7 +123,12 @@ class LabHost:
         return self._nsenter(("systemctl", "is-system-running", "--wait"), None, BOOT_DEADLINE_S).stdout.strip()
 
     def power_off(self) -> None:
-        """Pull the plug: every process dies at once, and its address answers nothing, not even with a reset."""
+        """Pull the plug: every process dies at once, and its address answers nothing, not even with a reset.
+
+        Nothing happens to a host that is off.
+        """
+        if not self._cgroup.exists():
+            return
         _do("ip", "link", "set", self._link, "down")
         kill_cgroup(self._cgroup)
         if self._nspawn is not None:

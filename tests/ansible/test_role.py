@@ -1,0 +1,123 @@
+"""The role's own promises: what it documents, what it renders, and how tightly the service is shut in."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gua.config import KEYS, load_settings
+
+ANSIBLE = Path(__file__).parents[2] / "ansible"
+ROLE = ANSIBLE / "roles" / "gua_agent"
+PLAY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  vars_files: [{role}/defaults/main.yml, {role}/vars/main.yml]
+  tasks:
+    - ansible.builtin.template:
+        src: "{role}/templates/{{{{ item }}}}.j2"
+        dest: "{target}/{{{{ item }}}}"
+        mode: "0644"
+      loop: [agent.toml, gua-agent.service, probe.sh]
+"""
+
+
+def load(path: str) -> Any:
+    return yaml.safe_load((ROLE / path).read_text())
+
+
+def render(target: Path, **variables: Any) -> Path:
+    """Render all templates with Ansible itself into `target`, with the role's defaults and `variables` on top."""
+    facts = {"gua_agent__host": {"systemd": "252"}, "gua_agent__candidates": ["python3"]}
+    play = target / "play.yml"
+    play.write_text(PLAY.format(role=ROLE, target=target))
+    command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "localhost,", str(play)]
+    done = subprocess.run(
+        [*command, "-e", json.dumps({**facts, **variables}), "-e", f"ansible_python_interpreter={sys.executable}"],
+        capture_output=True, text=True, cwd=ANSIBLE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return target
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return render(tmp_path_factory.mktemp("rendered"))
+
+
+def test_documented_defaults_are_the_defaults() -> None:
+    documented = load("meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    assert {name: option["default"] for name, option in documented.items()} == load("defaults/main.yml")
+
+
+def test_every_setting_of_the_agent_can_be_set_and_has_the_agents_default(rendered: Path) -> None:
+    text = (rendered / "agent.toml").read_text()
+    sections = {line.strip("[]") for line in text.splitlines() if line.startswith("[")}
+    written = {line.split(" = ")[0] for line in text.splitlines() if " = " in line}
+    assert written == {key.name for key in KEYS if key.path != "host.scheduler"}
+    assert sections == {key.section for key in KEYS} - {"host"}
+    (rendered / "bare.toml").write_text('[store]\npath = "/var/lib/gua/gua.db"\n')
+    system, bare = (load_settings(file=rendered / name, environ={}) for name in ("agent.toml", "bare.toml"))
+    assert replace(system, file=None) == replace(bare, file=None)
+
+
+def test_a_schedulers_name_reaches_the_settings(tmp_path: Path) -> None:
+    render(tmp_path, gua_agent_scheduler="slurm")
+    assert load_settings(file=tmp_path / "agent.toml", environ={}).scheduler == "slurm"
+
+
+def test_an_old_systemd_gets_no_setting_it_does_not_know(tmp_path: Path) -> None:
+    render(tmp_path, gua_agent__host={"systemd": "239"})
+    unit = (tmp_path / "gua-agent.service").read_text()
+    assert not re.search("ProtectClock|ProtectHostname|ProtectKernelLogs|PrivateIPC|RestrictSUIDSGID", unit)
+
+
+def test_the_unit_lets_the_agent_see_the_gpus_and_their_processes(rendered: Path) -> None:
+    lines = (rendered / "gua-agent.service").read_text().splitlines()
+    names = {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}
+    assert names & {"PrivateDevices", "ProtectProc", "ProcSubset", "PrivateUsers"} == set()
+
+
+def test_environment_variables_and_device_group_reach_the_unit(tmp_path: Path) -> None:
+    render(
+        tmp_path, gua_agent_environment={"GUA_SYSFS_ROOT": "/a b"},
+        gua_agent__host={"systemd": "252", "device_group": "video"},
+    )  # fmt: skip
+    lines = (tmp_path / "gua-agent.service").read_text().splitlines()
+    assert 'Environment="GUA_SYSFS_ROOT=/a b"' in lines
+    assert "SupplementaryGroups=video" in lines
+
+
+def test_the_service_is_shut_in_tightly(rendered: Path) -> None:
+    version = subprocess.run(["systemd-analyze", "--version"], capture_output=True, text=True).stdout if (
+        shutil.which("systemd-analyze")
+    ) else ""  # fmt: skip
+    found = re.match(r"systemd (\d+)", version)
+    if found is None or int(found[1]) < 250:
+        pytest.skip("needs systemd-analyze 250 or later, which can judge a unit file offline")
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=25", str(rendered / "gua-agent.service")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
+def test_the_probe_tells_of_this_machine_what_the_role_needs(rendered: Path) -> None:
+    printed = subprocess.run(["/bin/sh", str(rendered / "probe.sh")], capture_output=True, text=True, check=True).stdout
+    facts = dict(line.split(" ", 2)[1:] for line in printed.splitlines())
+    assert facts["gpu"] in ("ok", "no_driver", "no_gpu")
+    if "python" in facts:
+        line = subprocess.run([facts["python"], "--version"], capture_output=True, text=True, check=True).stdout
+        assert f"Python {facts['python_line']}." in line
+    else:
+        assert "pythons" in facts or shutil.which("python3", path="/usr/bin:/usr/local/bin") is None

@@ -1,0 +1,83 @@
+"""Wheelhouses: named for what is in them, believed only while their manifest holds."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gua_fleet import wheelhouse
+from gua_fleet.wheelhouse import WheelhouseUnavailable, is_intact, lock_of, main, make_wheelhouse, release_name
+
+
+def make_wheel(path: Path, files: dict[str, str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    return make_wheel(tmp_path / "gua_fleet-1.2-py3-none-any.whl", {"gua/a.py": "a", "gua_fleet/b.py": "b"})
+
+
+def fetch_pip(*arguments: str, failed: type[Exception]) -> None:
+    """Stands in for `pip download`: leaves one wheel, of pip."""
+    make_wheel(Path(arguments[arguments.index("--dest") + 1]) / "pip-26.0-py3-none-any.whl", {"pip": "p"})
+
+
+def test_a_release_is_named_for_version_python_and_agent_code(wheel: Path, tmp_path: Path) -> None:
+    lock = lock_of("3.11")
+    name = release_name("3.11", wheel, lock)
+    assert name.startswith("1.2-py311-")
+    assert release_name("3.11", make_wheel(tmp_path / "x" / wheel.name, {"gua/a.py": "other"}), lock) != name
+    controller_only = make_wheel(tmp_path / "y" / wheel.name, {"gua/a.py": "a", "gua_fleet/b.py": "other"})
+    assert release_name("3.11", controller_only, lock) == name
+
+
+def test_a_python_line_without_lock_is_refused_with_those_that_have_one() -> None:
+    with pytest.raises(WheelhouseUnavailable, match=r"no lock file for Python 3\.8.*py39, py310, .*py313"):
+        lock_of("3.8")
+
+
+def test_a_house_is_made_once_and_again_when_a_file_in_it_changed(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch_pip)
+    made = make_wheelhouse("3.11", wheel, tmp_path / "cache")
+    house = tmp_path / "cache" / "houses" / made["release"]
+    with tarfile.open(made["archive"]) as tar:
+        assert set(tar.getnames()) == {wheel.name, "pip-26.0-py3-none-any.whl", "requirements.txt", "MANIFEST.json"}
+    assert made["pip"] == "pip-26.0-py3-none-any.whl"
+    (house / made["pip"]).write_text("torn")
+    assert not is_intact(house)
+    make_wheelhouse("3.11", wheel, tmp_path / "cache")
+    assert is_intact(house)
+    monkeypatch.setattr(wheelhouse, "run_pip", lambda *_, **__: pytest.fail("an intact house needs no index"))
+    assert make_wheelhouse("3.11", wheel, tmp_path / "cache") == made
+
+
+def test_the_requirements_name_the_agents_own_wheel_with_its_hash(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch_pip)
+    made = make_wheelhouse("3.9", wheel, tmp_path / "cache")
+    house = tmp_path / "cache" / "houses" / made["release"]
+    hashes = json.loads((house / "MANIFEST.json").read_text())["files"]
+    assert f"gua-fleet==1.2 --hash=sha256:{hashes[wheel.name]}" in (house / "requirements.txt").read_text()
+
+
+def test_what_cannot_be_made_is_one_line_and_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wheelhouse, "make_agent_wheel", lambda *_: Path("gua_fleet-1.2-py3-none-any.whl"))
+    assert main(["--python", "2.7", "--cache", str(tmp_path / "cache")]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("wheelhouse: no lock file for Python 2.7")
+    assert printed.err.count("\n") == 1
