@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
+# What pip says on its own buries the cause; most often this machine reaches no package index.
+NO_INSTALL = { echo "pip could not install into $(VENV), see above; it needs a package index (a proxy: set https_proxy, a mirror: PIP_INDEX_URL)" >&2; exit 1; }
 
 .PHONY: help demo test lint fix smoke clean
 
@@ -38,8 +40,14 @@ smoke: $(VENV)/.with-dev
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# The venv is made anew when it is missing or half made; the stamps say which extras it holds.
+# The stamps say which extras the venv holds. It is made anew when it is missing or half made, when its interpreter is
+# gone (an upgrade of the system), and when it points elsewhere (a copied or moved checkout would run the other's code).
+$(shell { [ "$$(cat '$(VENV)/.made')" = '$(CURDIR)' ] && $(BIN)/python -c ''; } 2>/dev/null || \
+  rm -f $(VENV)/.made $(VENV)/.with-fleet $(VENV)/.with-dev)
+
 $(VENV)/.made:
+	@command -v '$(PYTHON)' >/dev/null || \
+	  { echo "there is no $(PYTHON) here: install it (Debian, Ubuntu: apt install python3 python3-venv), or name another (make PYTHON=python3.12)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' || \
 	  { echo "$(PYTHON) is too old: Python 3.9 or later is needed, 3.10 for gua-fleet (make PYTHON=python3.12)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
@@ -47,17 +55,17 @@ $(VENV)/.made:
 	@echo "making $(VENV) with $$($(PYTHON) --version)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install 'pip>=21.3' # older pip cannot install a pyproject.toml in editable mode
-	@touch $@
+	@$(PIP) install 'pip>=21.3' || $(NO_INSTALL) # older pip cannot install a pyproject.toml in editable mode
+	@echo '$(CURDIR)' >$@
 
 $(VENV)/.with-fleet: $(VENV)/.made pyproject.toml
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "gua-fleet needs Python 3.10 or later (make demo PYTHON=python3.12 VENV=.venv-3.12)" >&2; exit 1; }
 	@echo "installing gua-fleet and what it needs into $(VENV)"
-	@$(PIP) install --editable '.[fleet]'
+	@$(PIP) install --editable '.[fleet]' || $(NO_INSTALL)
 	@touch $@
 
 $(VENV)/.with-dev: $(VENV)/.made pyproject.toml
 	@echo "installing what the tests need into $(VENV)"
-	@$(PIP) install --editable '.[fleet,dev]' $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+	@$(PIP) install --editable '.[fleet,dev]' $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) || $(NO_INSTALL)
 	@touch $@ $(VENV)/.with-fleet
