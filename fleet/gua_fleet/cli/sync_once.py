@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from gua.cli.output import emit_document
-from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet, exit_status, fleet_document
+from gua.cli.output import add_format_option, emit_document
+from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status, fleet_document
 from gua_fleet.model import HostResult
 from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
 from gua_fleet.render import table
@@ -18,7 +18,7 @@ from gua_fleet.view_rows import CARD_HEADERS, SILENT_HEADERS, card_rows, silent_
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which hosts, how to ask, which form."""
     add_fleet_options(parser)
-    add_format_option(parser)
+    add_format_option(parser, "table")
 
 
 def run(options: argparse.Namespace) -> int:
