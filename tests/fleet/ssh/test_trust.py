@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gua_fleet.ssh.hostkeys import Trust, read_known_hosts
 from gua_fleet.ssh.trust import append_known_host, prefer_types
+from tests.fleet.ssh.sshd import needs_openssh
 
 NAME = b"ssh-ed25519"
 
@@ -36,6 +37,7 @@ def test_append_after_a_line_without_its_newline_starts_a_new_one(tmp_path: Path
     assert [known.judge(name, 22, _blob(n)).trust for name, n in (("a", 1), ("b", 2))] == [Trust.KNOWN, Trust.KNOWN]
 
 
+@needs_openssh
 def test_append_writes_what_ssh_keygen_finds(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     append_known_host(file, "[gpu1]:2222", _blob(3))
