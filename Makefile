@@ -7,13 +7,14 @@ PYTEST_ARGS ?=
 # What pip says on its own buries the cause; most often this machine reaches no package index.
 NO_INSTALL = { echo "pip could not install into $(VENV), see above; it needs a package index (a proxy: set https_proxy, a mirror: PIP_INDEX_URL)" >&2; exit 1; }
 
-.PHONY: help demo test lint fix smoke clean
+.PHONY: help demo test lint fix screens smoke clean
 
 help:
 	@echo "make demo    a made-up fleet of three hosts on this machine, and its cluster report (no GPU, no root)"
 	@echo "make test    all tests; what this machine cannot run is skipped with the reason"
 	@echo "make lint    ruff, mypy --strict, ansible-lint, yamllint"
 	@echo "make fix     let ruff mend and format what it can"
+	@echo "make screens write the screens in README and docs anew, from what the program prints"
 	@echo "make smoke   build the wheel and try it in empty venvs"
 	@echo "Another interpreter: make test PYTHON=python3.12 VENV=.venv-3.12"
 
@@ -34,11 +35,14 @@ fix: $(VENV)/.with-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+screens: $(VENV)/.with-dev
+	$(BIN)/python -m tests.screens
+
 smoke: $(VENV)/.with-dev
 	tests/smoke_wheel.sh $(BIN)/python
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) gua-demo dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The stamps say which extras the venv holds. It is made anew when it is missing or half made, when its interpreter is
 # gone (an upgrade of the system), and when it points elsewhere (a copied or moved checkout would run the other's code).

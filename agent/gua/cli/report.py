@@ -71,7 +71,9 @@ def read_report(
             )
     except DatabaseMissing as exc:
         if read_nvidia_devices(sysfs_root()) == ():
-            raise NoGpu("this host has no NVIDIA device on its PCI bus, so there is no history to report") from exc
+            raise NoGpu(
+                f"no database at {location}; none is made, as this host has no NVIDIA device on its PCI bus"
+            ) from exc
         raise DatabaseMissing(f"no database at {location}: run `gua daemon` first") from exc
 
 
