@@ -44,9 +44,10 @@ smoke: $(VENV)/.with-dev
 clean:
 	rm -rf $(VENV) gua-demo dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# The stamps say which extras the venv holds. It is made anew when it is missing or half made, when its interpreter is
-# gone (an upgrade of the system), and when it points elsewhere (a copied or moved checkout would run the other's code).
-$(shell { [ "$$(cat '$(VENV)/.made')" = '$(CURDIR)' ] && $(BIN)/python -c ''; } 2>/dev/null || \
+# The stamps say which extras the venv holds. It is made anew when it is missing or half made (.busy: pip was at work, and
+# takes what it was cut short in for installed), when its interpreter is gone (an upgrade of the system), and when it
+# points elsewhere (a copied or moved checkout would run the other's code).
+$(shell { [ "$$(cat '$(VENV)/.made')" = '$(CURDIR)' ] && [ ! -e '$(VENV)/.busy' ] && $(BIN)/python -c ''; } 2>/dev/null || \
   rm -f $(VENV)/.made $(VENV)/.with-fleet $(VENV)/.with-dev)
 
 $(VENV)/.made:
@@ -66,10 +67,12 @@ $(VENV)/.with-fleet: $(VENV)/.made pyproject.toml
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "gua-fleet needs Python 3.10 or later (make demo PYTHON=python3.12 VENV=.venv-3.12)" >&2; exit 1; }
 	@echo "installing gua-fleet and what it needs into $(VENV)"
+	@touch $(VENV)/.busy
 	@$(PIP) install --editable '.[fleet]' || $(NO_INSTALL)
-	@touch $@
+	@rm $(VENV)/.busy && touch $@
 
 $(VENV)/.with-dev: $(VENV)/.made pyproject.toml
 	@echo "installing what the tests need into $(VENV)"
+	@touch $(VENV)/.busy
 	@$(PIP) install --editable '.[fleet,dev]' $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) || $(NO_INSTALL)
-	@touch $@ $(VENV)/.with-fleet
+	@rm $(VENV)/.busy && touch $@ $(VENV)/.with-fleet

@@ -71,6 +71,13 @@ def test_a_half_made_venv_is_made_anew(tmp_path: Path) -> None:
     assert venvs_made(tmp_path) == 2
 
 
+def test_a_venv_that_pip_did_not_finish_is_made_anew(tmp_path: Path) -> None:
+    """pip takes a package whose unpacking was cut short for installed, though its commands are not there."""
+    assert make_demo(tmp_path, NO_INDEX="1").returncode != 0
+    assert make_demo(tmp_path).returncode == 0
+    assert venvs_made(tmp_path) == 2
+
+
 def test_a_venv_whose_interpreter_is_gone_is_made_anew(tmp_path: Path) -> None:
     make_demo(tmp_path)
     (tmp_path / ".venv/bin/python").unlink()
