@@ -12,7 +12,7 @@ from gua.errors import GuaError, UsageError
 from gua.report.period import parse_period
 from gua.report.zones import find_zone, local_zone_name
 from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status
-from gua_fleet.merge import merge_reports, set_unreadable_aside
+from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_json import render_json
@@ -43,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None and not options.output.parent.is_dir():
         raise UsageError(f"-o {options.output}: there is no directory {options.output.parent}; make it first")
     since_ms, until_ms = parse_period(options.since, options.until, now_ms=clock.now_ms(), zone=zone)
-    answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz))
-    results = set_unreadable_aside(answers.results)
+    results = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz)).results
     document = merge_reports(results, since_ms=since_ms, until_ms=until_ms, tz=tz, generated_at_ms=clock.now_ms())
     _show(document, options.format, options.output)
     return int(exit_status(results, options.allow_missing))

@@ -11,18 +11,22 @@ from pathlib import Path
 import pytest
 from tests.fleet.ssh.sshd import REPOSITORY, write_agent
 
-READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None}])'
-NOT_READY = (
-    'answer(ready=False, checks=[{"id": "driver", "status": "fail", "summary": "no driver", "cure": "load it"}])'
-)
+READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None, "details": {}}])'
+NOT_READY = """
+check = {"id": "driver", "status": "fail", "summary": "no driver", "cure": "load it", "details": {}}
+answer(ready=False, checks=[check])
+"""
 OBSERVATION = """
 card = {"uuid": "GPU-1", "index": 0, "name": "H100", "memory_total_mb": 81559, "mig": None}
 holder = {"user": "alice", "process": "py\\x1bthon", "pid": 7, "memory_mb": 6144, "type": "compute"}
-now = {"state": "idle-held", "reason": None, "util_pct": 0, "memory_used_mb": 6200, "holders": [holder]}
-lost = {"state": "unknown", "reason": "card_lost", "util_pct": None, "memory_used_mb": None, "holders": []}
+at = {"at": "2026-03-02T12:00:00Z", "since": "2026-03-02T11:00:00Z"}
+now = {"state": "idle-held", "reason": None, "util_pct": 0, "memory_used_mb": 6200, "holders": [holder], **at}
+lost = {"state": "unknown", "reason": "card_lost", "util_pct": None, "memory_used_mb": None, "holders": [], **at}
 cards = [dict(card, index=1, now=lost), dict(card, now=now)]
-answer(schema="gua.observation/1", status="partial", stored=False, stored_reason="not permitted", cards=cards,
-       errors=["card 1 is lost"])
+host = dict.fromkeys(("hostname", "store_id", "boot_id", "machine_id", "agent_version"), "x")
+answer(schema="gua.observation/1", observed_at=at["at"], status="partial", stored=False, stored_reason="not permitted",
+       cards=cards, errors=["card 1 is lost"], push={"mode": "auto", "result": "not-enrolled"},
+       host={**host, "driver_version": None, "scheduler": None})
 """
 
 
