@@ -76,14 +76,16 @@ def merge_reports(
 def find_twins(results: Sequence[HostResult]) -> dict[str, str]:
     """Inventory names that are another name of an agent already counted: {twin: the name it is counted under}.
 
-    Cloned disk images share the store_id and one machine serves several stores, so both ids must agree.
+    Cloned disk images share the store_id and one machine serves several stores, so both ids must agree. So must the
+    cards: cloned containers of one machine share both ids, and no host may make another's cards disappear.
     """
-    first: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str, frozenset[str]], str] = {}
     twins: dict[str, str] = {}
     for result in sorted(results, key=lambda result: result.host.name):
         if result.document is not None:
             host = result.document["host"]
-            name = first.setdefault((host["store_id"], host["boot_id"]), result.host.name)
+            cards = frozenset(card["uuid"] for card in result.document["cards"])
+            name = first.setdefault((host["store_id"], host["boot_id"], cards), result.host.name)
             if name != result.host.name:
                 twins[result.host.name] = name
     return twins

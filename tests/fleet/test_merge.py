@@ -124,6 +124,14 @@ def test_merge_cloned_images_share_a_store_id_but_not_a_boot_and_count_twice() -
     assert find_twins([answer("a", H1), answer("b", clone)]) == {}
 
 
+def test_merge_same_agent_ids_with_other_cards_is_another_agent() -> None:
+    """Containers from one image on one machine, or a host that lies about who it is: neither hides the other."""
+    other = report([card("GPU-z", states(3600))], store_id=H1["host"]["store_id"])
+    assert other["host"] == H1["host"]
+    merged = merge(answer("a", H1), answer("0-lies", other))
+    assert merged["card_s"] == states(7200 + 3600, 3600, 3600)
+
+
 def test_merge_card_in_service_on_two_hosts_is_a_finding() -> None:
     twin = report([card("GPU-a", states(3600))], store_id="s2")
     assert "card_on_two_hosts" in finding_ids(merge(answer("a", H1), answer("b", twin)))
