@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 
 from gua.cli.output import emit_document
-from gua.errors import ExitStatus
 from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet, exit_status, fleet_document
 from gua_fleet.model import HostResult
 from gua_fleet.probes.doctor import DOCTOR_PROBE
@@ -28,10 +27,7 @@ def run(options: argparse.Namespace) -> int:
         emit_document(fleet_document("gua.fleet-doctor/1", results), None)
     else:
         _show(results, verbose=options.verbose)
-    status = exit_status(results, options.allow_missing)
-    if status is ExitStatus.OK and any(r.document is not None and not is_ready(r) for r in results):
-        return int(ExitStatus.FAILED)
-    return int(status)
+    return int(exit_status(results, options.allow_missing, sound=is_ready))
 
 
 def _show(results: Sequence[HostResult], *, verbose: bool) -> None:

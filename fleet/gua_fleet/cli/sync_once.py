@@ -12,7 +12,7 @@ from gua_fleet.model import HostResult
 from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
 from gua_fleet.render import table
 from gua_fleet.show import one_line
-from gua_fleet.view_rows import CARD_HEADERS, SILENT_HEADERS, card_rows, silent_rows, sync_notes
+from gua_fleet.view_rows import CARD_HEADERS, SILENT_HEADERS, card_rows, has_sampled, silent_rows, sync_notes
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,13 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the cards of all hosts now. Exit status 1 when a host did not answer, 3 when none did."""
+    """Print the cards of all hosts now. Exit status 1 when a host did not answer or sample, 3 when none answered."""
     results = ask_fleet(options, SYNC_ONCE_PROBE).results
     if options.format == "json":
         emit_document(fleet_document("gua.fleet-sync-once/1", results), None)
     else:
         _show(results)
-    return int(exit_status(results, options.allow_missing))
+    return int(exit_status(results, options.allow_missing, sound=has_sampled))
 
 
 def _show(results: Sequence[HostResult]) -> None:

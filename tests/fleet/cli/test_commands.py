@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.fleet.ssh.sshd import REPOSITORY, write_agent
 
 READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None, "details": {}}])'
@@ -98,6 +99,12 @@ def test_sync_once_shows_the_fleet_now_and_allow_missing_tolerates(
     assert "a: not stored there (not permitted)" in done.stdout
     assert "a: card 1 is lost" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_sync_once_host_that_cannot_measure_is_a_failure(tmp_path: Path) -> None:
+    broken = OBSERVATION.replace('"partial"', '"error"').replace("cards=cards", "cards=[]")
+    hosts = str(_inventory(tmp_path, {"a": broken, "b": OBSERVATION}))
+    assert _run(tmp_path, "sync-once", "--hosts", hosts).returncode == 1
 
 
 def test_hosts_shows_what_was_understood_without_connecting(tmp_path: Path) -> None:
