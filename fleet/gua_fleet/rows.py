@@ -164,18 +164,14 @@ def answered_text(document: Document) -> str:
     """How many hosts reported, and by name those that failed, that were not asked, and that had nothing to report."""
     total, silent = len(document["hosts"]), silent_hosts(document)
     text = f"{total - len(silent)} of {total} hosts reported."
-    for title, hosts in _kinds_of_silence(silent).items():
-        named = [f"{shown(host['name'])} ({_why(host)})" for host in hosts]
-        text += f" {title}: {'; '.join(named)}."
-    return text
-
-
-def _kinds_of_silence(silent: list[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    kinds: dict[str, list[Mapping[str, Any]]] = {}
     for title in ("No answer", "Not asked", "Nothing to report"):
-        hosts = [host for host in silent if _silence(host) == title]
-        kinds |= {title: hosts} if hosts else {}
-    return kinds
+        alike: dict[tuple[str, int | None], list[str]] = defaultdict(list)
+        for host in silent:
+            if _silence(host) == title:
+                alike[host["outcome"], host["cards"]].append(shown(host["name"]))
+        named = [f"{', '.join(names)} ({_why(*kind, len(names))})" for kind, names in alike.items()]
+        text += f" {title}: {'; '.join(named)}." if named else ""
+    return text
 
 
 def _silence(host: Mapping[str, Any]) -> str:
@@ -185,14 +181,13 @@ def _silence(host: Mapping[str, Any]) -> str:
     return "Not asked" if host["outcome"] in not_asked else "Nothing to report"
 
 
-def _why(host: Mapping[str, Any]) -> str:
-    """The outcome, and how many cards that leaves unseen."""
-    outcome, number = shown(host["outcome"]), host["cards"]
+def _why(outcome: str, cards: int | None, hosts: int) -> str:
+    """The outcome, and how many cards that leaves unseen on each host."""
     if outcome == Outcome.NO_GPU.value:
         return outcome
-    if number is None:
-        return f"{outcome}, its cards are not known"
-    return f"{outcome}, {number} card" + ("" if number == 1 else "s")
+    if cards is None:
+        return f"{shown(outcome)}, {'its' if hosts == 1 else 'their'} cards are not known"
+    return f"{shown(outcome)}, {cards} card{'' if cards == 1 else 's'}{'' if hosts == 1 else ' each'}"
 
 
 def coverage_text(document: Document) -> str:

@@ -94,11 +94,14 @@ def test_answered_text_tells_failures_from_hosts_with_nothing_to_report() -> Non
         HostResult(Host("cpu01", "x", cards=8), Outcome.NO_GPU),
         HostResult(Host("new", "x", cards=1), Outcome.NO_HISTORY),
         HostResult(Host("down", "x"), Outcome.UNREACHABLE),
+        HostResult(Host("late1", "x", cards=8), Outcome.TIMEOUT, stage="auth"),
+        HostResult(Host("late2", "x", cards=8), Outcome.TIMEOUT, stage="auth"),
         HostResult(Host("b c", "b c"), Outcome.SKIPPED),
         HostResult(Host("off", "x", cards=2), Outcome.MAINTENANCE),
     )
     assert answered_text(document) == (
-        "0 of 5 hosts reported. No answer: down (unreachable, its cards are not known). "
+        "0 of 7 hosts reported. "
+        "No answer: down (unreachable, its cards are not known); late1, late2 (timeout:auth, 8 cards each). "
         "Not asked: b c (skipped, its cards are not known); off (maintenance, 2 cards). "
         "Nothing to report: cpu01 (no-gpu); new (no-history, 1 card)."
     )

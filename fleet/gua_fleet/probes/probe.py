@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gua.errors import FrameError
-from gua.frames import unwrap_document
+from gua.frames import NO_FRAME, unwrap_document
 from gua_fleet.model import Document, Host, Outcome
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import DEFAULT_AGENT
@@ -18,6 +18,9 @@ from gua_fleet.show import one_line
 _ERROR_OUTCOMES = {"database_missing": Outcome.NO_HISTORY, "no_gpu": Outcome.NO_GPU}
 _NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137
 _SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `timeout` dies of the same one
+
+
+_CURE = "; ask again, or run the agent there by hand to see what it prints"
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Probe:
 
     def _unframed(self, host: Host, answer: Answer, why: str) -> Reading:
         """An answer without a usable frame: who spoke instead of the agent?"""
-        said = one_line(_last_line(answer.stderr) or _last_line(answer.stdout))
+        framed = why != NO_FRAME  # then what stands last on stdout is a piece of the frame, and says nothing
+        said = one_line(_last_line(answer.stderr) or ("" if framed else _last_line(answer.stdout)))
         quoted = f": {said}" if said else ""
         if self.writes and host.become and answer.exit_status in (1, _NOT_FOUND) and _is_sudo(answer):
             return Reading(Outcome.NEEDS_PRIVILEGE, f"sudo to the agent's user was refused{quoted}")
@@ -88,13 +92,13 @@ class Probe:
         if answer.exit_status == _NOT_EXECUTABLE:
             return Reading(Outcome.AGENT_MISSING, f"the agent cannot be executed{quoted}")
         if answer.capped:
-            return Reading(Outcome.BAD_OUTPUT, "the answer is too long: stopped reading")
+            return Reading(Outcome.BAD_OUTPUT, f"the answer is too long: stopped reading{_CURE}")
         if answer.exit_status == _TIMED_OUT:
             return Reading(Outcome.TIMEOUT, "the agent did not finish in time")
         if answer.exit_status in (_KILLED, _SIGNALLED):
             return Reading(Outcome.AGENT_ERROR, f"the agent was killed there (out of memory?){quoted}")
-        if answer.exit_status == 0 or why != "the answer holds no frame":
-            return Reading(Outcome.BAD_OUTPUT, f"{why}{quoted}")
+        if answer.exit_status == 0 or framed:
+            return Reading(Outcome.BAD_OUTPUT, f"{why}{quoted}{_CURE if framed else ''}")
         if _last_line(answer.stderr):
             return Reading(Outcome.AGENT_ERROR, f"exit status {answer.exit_status}{quoted}")
         return Reading(Outcome.BAD_OUTPUT, f"{why}, exit status {answer.exit_status}{quoted}")

@@ -45,7 +45,7 @@ def _not_let_in(exc: AuthFailure, attempt: Attempt, target: Target, offered: lis
         return attempt.timeout()
     tried = ", ".join(offered) or "no key: none is named, in an agent, or in ~/.ssh"
     allowed = next((r.allowed_types for r in results if isinstance(r, paramiko.BadAuthenticationType)), None)
-    takes = f"; it takes {', '.join(allowed)}" if allowed else ""
+    takes = f"; it takes {', '.join(allowed)}" if allowed and any(allowed) else ""
     return HostFailure(Outcome.AUTH_FAILED, f"{target.user}@{target.address} was not let in; tried {tried}{takes}")
 
 

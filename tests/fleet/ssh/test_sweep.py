@@ -41,7 +41,8 @@ def test_sweep_document_of_three_megabytes_arrives_whole(sshd: Sshd, keys: Keys,
 def test_sweep_endless_output_is_stopped_at_the_cap(sshd: Sshd, keys: Keys, known: Path, tmp_path: Path) -> None:
     agent = write_agent(tmp_path / "endless", "while True: sys.stdout.write('y' * 65536)")
     result = _ask(host(sshd, keys, known, agent), cap_bytes=1 << 20)
-    assert (result.outcome, result.detail) == (Outcome.BAD_OUTPUT, "the answer is too long: stopped reading")
+    assert result.outcome is Outcome.BAD_OUTPUT
+    assert (result.detail or "").startswith("the answer is too long: stopped reading")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_sweep_noise_around_the_frame_is_ignored(
         (
             "sys.stdout.write(frame({'schema': 'gua.doctor/1'})[:-80])",
             Outcome.BAD_OUTPUT,
-            "the answer was cut before its closing line",
+            "the answer was cut before its closing line; ask again",
         ),
         ("print('This account is not available.'); sys.exit(1)", Outcome.BAD_OUTPUT, "This account is not available."),
         ("print('just text')", Outcome.BAD_OUTPUT, "the answer holds no frame: just text"),
@@ -85,6 +86,13 @@ def test_sweep_bad_answer_is_named(
     assert result.outcome is outcome
     assert detail in (result.detail or "")
     assert result.document is None
+
+
+def test_sweep_what_reads_its_input_there_finds_none(sshd: Sshd, keys: Keys, known: Path, tmp_path: Path) -> None:
+    curious = write_agent(tmp_path / "curious", "answer(read=sys.stdin.read())")
+    document = _ask(host(sshd, keys, known, curious)).document
+    assert document is not None
+    assert document["read"] == ""
 
 
 def test_sweep_agent_missing_names_the_path_and_the_cure(sshd: Sshd, keys: Keys, known: Path) -> None:
@@ -227,10 +235,10 @@ def test_sweep_interrupted_keeps_what_came_and_says_what_did_not(
     started_s = time.monotonic()
     results = sweep(hosts, DOCTOR_PROBE, SweepSettings(), progress=interrupt_after_the_first)
     assert time.monotonic() - started_s < 10
-    assert [(r.outcome_text, r.detail) for r in results] == [
-        ("timeout", "interrupted before it answered"),
-        ("ok", None),
-    ]
+    slow_one, quick_one = results
+    assert (slow_one.outcome, slow_one.detail) == (Outcome.TIMEOUT, "interrupted before it answered")
+    assert slow_one.outcome_text.startswith("timeout:")
+    assert quick_one.outcome is Outcome.OK
 
 
 def test_sweep_local_host_is_asked_without_ssh(agent: Path) -> None:
