@@ -33,8 +33,9 @@ def translate(exc: Exception, attempt: Attempt, target: Target, offered: list[st
     return HostFailure(Outcome.UNREACHABLE, f"the connection was lost at {attempt.stage}: {_why(exc)}")
 
 
-def _is_timeout(exc: BaseException | None) -> bool:
-    if isinstance(exc, TimeoutError):
+def _is_timeout(exc: BaseException) -> bool:
+    # A banner that did not come in time is told in the words of one that could not be read: the reason is behind it.
+    if isinstance(exc, TimeoutError) or isinstance(exc.__context__, TimeoutError):
         return True
     return isinstance(exc, paramiko.SSHException) and any(words in str(exc) for words in _TIMED_OUT)
 

@@ -226,7 +226,7 @@ def test_sweep_forced_command_that_prints_text_is_bad_output(keys: Keys, agent: 
 def test_sweep_interrupted_keeps_what_came_and_says_what_did_not(
     sshd: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
-    slow = write_agent(tmp_path / "slow", "time.sleep(30)")
+    slow = write_agent(tmp_path / "slow", "time.sleep(120)")
     hosts = [host(sshd, keys, known, slow, name="slow"), host(sshd, keys, known, agent, name="quick")]
 
     def interrupt_after_the_first(done: int, total: int) -> None:
@@ -234,7 +234,7 @@ def test_sweep_interrupted_keeps_what_came_and_says_what_did_not(
 
     started_s = time.monotonic()
     results = sweep(hosts, DOCTOR_PROBE, SweepSettings(), progress=interrupt_after_the_first)
-    assert time.monotonic() - started_s < 10
+    assert time.monotonic() - started_s < 60
     slow_one, quick_one = results
     assert (slow_one.outcome, slow_one.detail) == (Outcome.TIMEOUT, "interrupted before it answered")
     assert slow_one.outcome_text.startswith("timeout:")
