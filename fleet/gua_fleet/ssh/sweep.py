@@ -56,6 +56,7 @@ def sweep(
 
     Ctrl-C ends the sweep early: what came so far is kept, the rest is a time-out that says so.
     notice: told, line by line, which host keys were recorded and what in known_hosts or ssh_config was left out.
+    Raises FleetError before anybody is asked where every key needs a passphrase that nobody can give.
     """
     running = _Sweep(hosts, probe, settings, progress)
     results = running.run()
@@ -80,6 +81,9 @@ class _Sweep:
         self._done: queue.SimpleQueue[tuple[int, HostResult]] = queue.SimpleQueue()
 
     def run(self) -> tuple[HostResult, ...]:
+        asked = [host for host in self._hosts if not _left_out(host)]
+        if self._connector is not None and all(host.connection == "ssh" for host in asked):
+            self._connector.refuse_locked_keys(asked)
         waiting = iter(range(len(self._hosts)))
         try:
             self._start(waiting)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from gua_fleet.errors import FleetError
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.ssh.sweep import SweepSettings, sweep
@@ -130,13 +132,59 @@ def test_sweep_wrong_key_is_auth_failed_and_says_what_was_tried(
     assert result.detail == f"nobody-here@127.0.0.1 was not let in; tried {keys.stranger}"
 
 
-def test_sweep_key_with_a_passphrase_is_auth_failed_and_names_the_cure(
-    sshd: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+@pytest.fixture
+def locked(tmp_path: Path) -> Path:
+    """A key that needs a passphrase."""
+    return Keys(tmp_path).make("locked", "ed25519", passphrase="secret words")
+
+
+def test_sweep_key_with_a_passphrase_beside_a_host_with_a_good_one_is_auth_failed_and_names_the_cure(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, locked: Path
 ) -> None:
-    locked = Keys(tmp_path).make("locked", "ed25519", passphrase="secret words")
-    result = _ask(host(sshd, keys, known, agent, identity_file=str(locked)))
-    assert result.outcome is Outcome.AUTH_FAILED
-    assert f"{locked} (needs a passphrase: add it to an agent with ssh-add)" in (result.detail or "")
+    hosts = [host(sshd, keys, known, agent, identity_file=str(locked)), host(sshd, keys, known, agent, name="good")]
+    shut_out, good = sweep(hosts, DOCTOR_PROBE, SweepSettings())
+    assert shut_out.outcome is Outcome.AUTH_FAILED
+    assert f"{locked} (needs a passphrase: add it to an agent with ssh-add)" in (shut_out.detail or "")
+    assert good.outcome is Outcome.OK
+
+
+def test_sweep_where_every_key_needs_a_passphrase_asks_nobody(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, locked: Path
+) -> None:
+    hosts = [host(sshd, keys, known, agent, identity_file=str(locked), name=f"h{number}") for number in range(3)]
+    with pytest.raises(FleetError, match=f"{locked} needs a passphrase.*run `ssh-add {locked}` first") as caught:
+        sweep(hosts, DOCTOR_PROBE, SweepSettings())
+    assert caught.value.exit_status == 2
+
+
+def test_sweep_key_with_a_passphrase_that_an_agent_holds_is_let_in(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    askpass = tmp_path / "askpass"
+    askpass.write_text("#!/bin/sh\necho secret words\n")
+    askpass.chmod(0o755)
+    socket = tmp_path / "agent.sock"
+    # `-D` keeps it in the foreground, so that it ends with this test
+    ssh_agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(socket)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        ask = {**os.environ, "SSH_ASKPASS": str(askpass), "SSH_ASKPASS_REQUIRE": "force"}
+        subprocess.run(["ssh-add", "-q", str(locked)], env=ask, check=True, stdin=subprocess.DEVNULL)
+        authorized = tmp_path / "sshd" / "authorized_keys"
+        authorized.write_text(locked.with_suffix(".pub").read_text())
+        result = _ask(host(sshd, keys, known, agent, identity_file=str(locked)))
+    finally:
+        ssh_agent.terminate()
+        ssh_agent.wait()
+    assert (result.outcome, result.detail) == (Outcome.OK, None)
+
+
+def _wait_for(path: Path) -> None:
+    deadline_s = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
 
 
 def test_sweep_missing_key_file_is_auth_failed_and_named(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
