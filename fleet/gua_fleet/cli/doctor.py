@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from gua.cli.output import emit_document
-from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet, exit_status, fleet_document
+from gua_fleet.cli.common import (
+    add_fleet_options,
+    add_format_option,
+    ask_fleet,
+    exit_status,
+    fleet_document,
+    print_text,
+    table_columns,
+)
 from gua_fleet.model import HostResult
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.render import table
@@ -31,10 +38,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(results: Sequence[HostResult], *, verbose: bool) -> None:
-    sys.stdout.write(doctor_headline(results) + "\n")
+    print_text(doctor_headline(results) + "\n")
     for headers, rows in (
         (FINDING_HEADERS, finding_rows(results, verbose=verbose)),
         (SILENT_HEADERS, silent_rows(results)),
     ):
         if rows:
-            sys.stdout.write("\n" + table(headers, rows))
+            print_text("\n" + table(headers, rows, table_columns()))

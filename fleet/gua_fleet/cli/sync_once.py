@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from gua.cli.output import emit_document
-from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet, exit_status, fleet_document
+from gua_fleet.cli.common import (
+    add_fleet_options,
+    add_format_option,
+    ask_fleet,
+    exit_status,
+    fleet_document,
+    print_text,
+    table_columns,
+)
 from gua_fleet.model import HostResult
 from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
 from gua_fleet.render import table
@@ -33,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(results: Sequence[HostResult]) -> None:
     tables = ((CARD_HEADERS, card_rows(results)), (SILENT_HEADERS, silent_rows(results)))
-    parts = [table(headers, rows) for headers, rows in tables if rows]
+    parts = [table(headers, rows, table_columns()) for headers, rows in tables if rows]
     notes = "".join(f"{one_line(note)}\n" for note in sync_notes(results))
-    sys.stdout.write("\n".join([*parts, notes] if notes else parts))
+    print_text("\n".join([*parts, notes] if notes else parts))

@@ -61,7 +61,7 @@ def test_doctor_groups_equal_findings_and_names_the_host_that_did_not_answer(tmp
     assert done.returncode == 1
     assert "4 hosts: 1 ready, 2 not ready (b, c), 1 did not answer (d)" in done.stdout
     assert [line.split()[-2:] for line in done.stdout.splitlines() if line.startswith("fail")] == [["b,", "c"]]
-    assert "d       agent-missing" in done.stdout
+    assert "d     agent-missing" in done.stdout
     assert "Linux" not in done.stdout
     assert f"inventory: {tmp_path}/hosts.yml (--hosts), 4 hosts" in done.stderr
 
@@ -116,6 +116,19 @@ def test_hosts_shows_what_was_understood_without_connecting(tmp_path: Path) -> N
     assert "maintenance: new fans" in table.stdout
     assert [(host["name"], host["port"]) for host in document["hosts"]] == [("a", 22), ("b c", None), ("d", None)]
     assert "inventory.yml (the default)" in table.stderr
+
+
+@pytest.mark.parametrize("command", ["hosts", "doctor", "sync-once", "report"])
+def test_names_beyond_the_terminals_encoding_are_replaced_and_stay_themselves_in_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    file = tmp_path / "inventory.yml"
+    file.write_text('all:\n  hosts:\n    "čuník": {gua_maintenance: "žádné"}\n', encoding="utf-8")
+    done = _run(tmp_path, command)
+    assert "?un?k" in done.stdout
+    assert "defect" not in done.stderr
+    assert json.loads(_run(tmp_path, command, "--json").stdout)["hosts"][0]["name"] == "čuník"
 
 
 @pytest.mark.parametrize(
