@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.fleet.ssh.sshd import REPOSITORY, write_agent
 
@@ -105,6 +107,22 @@ def test_sync_once_host_that_cannot_measure_is_a_failure(tmp_path: Path) -> None
     broken = OBSERVATION.replace('"partial"', '"error"').replace("cards=cards", "cards=[]")
     hosts = str(_inventory(tmp_path, {"a": broken, "b": OBSERVATION}))
     assert _run(tmp_path, "sync-once", "--hosts", hosts).returncode == 1
+
+
+@pytest.mark.parametrize("command", ["hosts", "doctor", "sync-once"])
+def test_every_document_fits_its_schema_and_every_field_is_described(tmp_path: Path, command: str) -> None:
+    file = _inventory(tmp_path, {"a": OBSERVATION if command == "sync-once" else NOT_READY, "d": None})
+    inventory = json.loads(file.read_text())
+    inventory["all"]["hosts"] |= {"b c": None, "m": {"gua_maintenance": True, "gua_cards": 8}}
+    file.write_text(json.dumps(inventory))
+    document = json.loads(_run(tmp_path, command, "--json", "--hosts", str(file)).stdout)
+    schema = json.loads(
+        files("gua_fleet.schemas").joinpath(f"gua.fleet-{command}.1.schema.json").read_text(encoding="utf-8")
+    )
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert set(document) == set(schema["properties"])
+    assert set(document["hosts"][0]) == set(schema["properties"]["hosts"]["items"]["properties"])
 
 
 def test_hosts_shows_what_was_understood_without_connecting(tmp_path: Path) -> None:
