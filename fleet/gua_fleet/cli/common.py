@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from gua.cli.screen import read_screen
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
 from gua_fleet.ask import Answers, ask_inventory, exit_status
@@ -23,7 +24,9 @@ __all__ = [
     "ask_fleet",
     "exit_status",
     "fleet_document",
+    "print_text",
     "read_inventory",
+    "table_columns",
 ]
 
 
@@ -64,6 +67,17 @@ def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]
     return {"schema": schema, "hosts": hosts}
 
 
+def print_text(text: str) -> None:
+    """Write to standard output; what its encoding cannot say is replaced, for a name must not end the run."""
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def table_columns() -> int | None:
+    """The columns that a table on standard output has; None where it goes to a file or a program."""
+    return read_screen(sys.stdout).width if sys.stdout.isatty() else None
+
+
 def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     """Read the inventory and ask all its hosts; says on stderr which inventory, its warnings, and how far it is.
 
@@ -77,7 +91,8 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
 def read_inventory(options: argparse.Namespace) -> Inventory:
     """The inventory the options choose; which one it is and what is odd about it goes to stderr."""
     inventory = load_inventory(options.hosts, limit=options.limit)
-    sys.stderr.write(f"inventory: {inventory.source}, {len(inventory.hosts)} hosts\n")
+    number = len(inventory.hosts)
+    sys.stderr.write(f"inventory: {inventory.source}, {number} host{'' if number == 1 else 's'}\n")
     for warning in inventory.warnings:
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
     return inventory

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.explained import assert_explained
 
 from gua import __version__
 from gua.cli.main import build_parser
 from gua_fleet.cli.main import COMMANDS, main
+from tests.explained import assert_explained
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,8 @@ nonce = sys.argv[sys.argv.index("--frame") + 1]
 def frame(document):
     return wrap_document(json.dumps(document), nonce)
 def answer(**more):
-    document = {{"schema": "gua.doctor/1", "ready": True, "checks": [], "arguments": sys.argv[1:]}}
+    document = {{"schema": "gua.doctor/1", "generated_at": "2026-03-02T12:00:10Z", "ready": True, "checks": []}}
+    document["arguments"] = sys.argv[1:]
     sys.stdout.write(frame({{**document, **more}}))
 {body}
 """

@@ -35,7 +35,7 @@ def _read(tmp_path: Path, content: str | bytes) -> KnownHosts:
         ("[gpu1]:2222", "gpu1", 2222, Trust.KNOWN),
         ("[gpu1]:2222", "gpu1", 22, Trust.UNKNOWN),
         ("[gpu1]:2222", "gpu1", 2223, Trust.UNKNOWN),
-        ("gpu1", "gpu1", 2222, Trust.KNOWN),  # a line without a port speaks for every port, as in OpenSSH
+        ("gpu1", "gpu1", 2222, Trust.KNOWN),  # a line without a port vouches at every port, as in OpenSSH
         ("gpu?.example.org", "gpu1.example.org", 22, Trust.KNOWN),
         ("*.example.org", "gpu1.example.org", 22, Trust.KNOWN),
         ("*.example.org,!gpu1.example.org", "gpu1.example.org", 22, Trust.UNKNOWN),
@@ -65,6 +65,10 @@ def test_judge_other_key_is_changed_and_names_the_line(tmp_path: Path) -> None:
     assert judgement.trust is Trust.CHANGED
     assert judgement.entry is not None
     assert judgement.entry.place == f"{tmp_path}/known_hosts:3"
+
+
+def test_judge_other_key_at_a_port_without_a_line_is_unknown_as_in_openssh(tmp_path: Path) -> None:
+    assert _read(tmp_path, f"gpu1 {_text(1)}\n").judge("gpu1", 2222, _blob(2)).trust is Trust.UNKNOWN
 
 
 def test_judge_key_of_another_type_than_on_file_is_changed(tmp_path: Path) -> None:
