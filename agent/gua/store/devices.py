@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
+from gua.clock import SET_CLOCK_MS
 from gua.model import CardReading, CardTick, KnownDevice, Mig
 from gua.store.session import Session
 
@@ -71,7 +72,7 @@ class Devices:
         if row is None:
             row = self._insert(reading, ts_ms)
         before = (*vars(row).values(),)
-        row.first_seen_ms = min(row.first_seen_ms, ts_ms)
+        row.first_seen_ms = _earlier(row.first_seen_ms, ts_ms)
         if reading.absent is None:
             _take_over(row, reading)
         if before != (*vars(row).values(),):
@@ -112,6 +113,12 @@ class Devices:
                 row.id,
             ),
         )
+
+
+def _earlier(first_ms: int, second_ms: int) -> int:
+    """The earlier of two times; one of a clock that was never set says nothing beside one that was."""
+    same = (first_ms < SET_CLOCK_MS) == (second_ms < SET_CLOCK_MS)
+    return min(first_ms, second_ms) if same else max(first_ms, second_ms)
 
 
 def _displaces(reading: CardReading, row: DeviceRow) -> bool:

@@ -3,9 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gua.model import CardReading, Mig, Reason
-from tests.agent.store.opened import hour, steady, write, writing
-from tests.agent.store.ticks import MINUTE, MONDAY, card
+from tests.agent.store.opened import hour, report, steady, write, writing
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, tick
 
 
 def test_a_card_swapped_at_its_address_is_retired_and_no_longer_expected(tmp_path: Path) -> None:
@@ -60,3 +62,25 @@ def test_a_card_known_only_as_absent_is_expected_from_then_on(tmp_path: Path) ->
     path = write(tmp_path, steady(60, replace(card(absent=Reason.CARD_LOST), reading=reading)))
     found = hour(path)
     assert (found["cards"][0]["name"], found["card_s"]["unknown"]) == ("unknown", 3_600)
+
+
+@pytest.mark.parametrize("position", [0, 30, 60])
+def test_a_tick_of_a_clock_that_was_never_set_moves_no_beginning(tmp_path: Path, position: int) -> None:
+    ticks = steady(60, card())
+    ticks.insert(position, tick(5_000, card(), cover_ms=MINUTE))
+    found = report(write(tmp_path, ticks), MONDAY - 30 * 24 * HOUR, MONDAY + HOUR)
+    assert found["window"]["history_begins"] == "2026-03-02T00:00:00Z"
+    assert found["coverage"]["expected_card_s"] == found["coverage"]["observed_card_s"] == 3_600
+
+
+def test_a_first_tick_a_month_ahead_does_not_delay_the_beginning(tmp_path: Path) -> None:
+    ahead = tick(MONDAY + 30 * 24 * HOUR, card(), cover_ms=MINUTE)
+    found = hour(write(tmp_path, [ahead, *steady(60, card())]))
+    assert found["coverage"]["expected_card_s"] == found["coverage"]["observed_card_s"] == 3_600
+
+
+def test_on_a_host_whose_clock_was_never_set_history_begins_with_its_first_tick(tmp_path: Path) -> None:
+    path = write(tmp_path, [tick(n * MINUTE, card(), cover_ms=MINUTE) for n in range(30, 60)])
+    found = report(path, 0, HOUR)
+    assert found["window"]["history_begins"] == "1970-01-01T00:30:00Z"
+    assert found["coverage"]["expected_card_s"] == 1_800
