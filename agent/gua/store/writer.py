@@ -63,10 +63,12 @@ class StoreWriter:
         self.end_run()
         with self._transaction() as ticks:
             rule_id = self._rule_id(rule)
+            boot = ticks.people.boot(self._boot_id)
+            ticks.settle(self._store, boot, self._now_ms())
             run = self._session.insert(
                 "run",
                 store=self._store,
-                boot=ticks.people.boot(self._boot_id),
+                boot=boot,
                 rule=rule_id,
                 kind=kind,
                 hostname=self._hostname,
