@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,7 +16,9 @@ from gua.store.writer import StoreWriter
 
 
 @contextlib.contextmanager
-def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator[StoreWriter]:
+def open_demo_writer(
+    path: Path, profile: HostProfile, clock: Clock, give_up: Callable[[], bool] = lambda: False
+) -> Iterator[StoreWriter]:
     """The writer of the made-up host's database, made when it is not there, closed at the end.
 
     Raises UsageError when its directory cannot be made, and when the file holds another host's history: made-up
@@ -29,7 +31,12 @@ def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator
     except OSError as exc:
         raise UsageError(f"{path.parent}: cannot be made: {exc.strerror}; name another place") from exc
     writer = open_writer(
-        path, clock=clock, machine_id=profile.machine_id, boot_id=profile.boot_id, hostname=profile.hostname
+        path,
+        clock=clock,
+        machine_id=profile.machine_id,
+        boot_id=profile.boot_id,
+        hostname=profile.hostname,
+        give_up=give_up,
     )
     try:
         yield writer
