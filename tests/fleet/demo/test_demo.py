@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_demo_exits_0_though_a_host_is_missing_and_names_it(
     _, done = shown
     assert done.returncode == 0, done.stderr
     assert "3 of 4 hosts reported. No answer: gpu04 (" in done.stdout
-    assert f"  {sys.executable} -m gua_fleet report --hosts gua-demo/inventory.yml\n" in done.stdout
+    assert f"  {shlex.quote(sys.executable)} -m gua_fleet report --hosts gua-demo/inventory.yml\n" in done.stdout
     assert "Traceback" not in done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import shutil
 import socket
@@ -144,8 +145,10 @@ def write_agent(path: Path, body: str = "answer()") -> Path:
     """An executable agent. body: Python with `answer(document=..., **more)`, `frame(document)`, `nonce`, sys, time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        f"#!{sys.executable}\n"
-        f"""import json, os, sys, time
+        # A first line cannot name an interpreter whose path holds a blank; to Python the second one is a text.
+        f"""#!/bin/sh
+"exec" {json.dumps(sys.executable)} "$0" "$@"
+import json, os, sys, time
 sys.path.insert(0, {str(REPOSITORY / "agent")!r})
 from gua.frames import wrap_document
 nonce = sys.argv[sys.argv.index("--frame") + 1]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ def test_sweep_proxy_command_is_run_with_its_tokens(sshd: Sshd, keys: Keys, agen
         "threading.Thread(target=copy, args=(lambda n: os.read(0, n), s.sendall), daemon=True).start();"
         "copy(s.recv, lambda d: os.write(1, d))"
     )
-    command = f'{sys.executable} -c "{relay}" %h %p'
+    command = f'{shlex.quote(sys.executable)} -c "{relay}" %h %p'
     assert _ask(host(sshd, keys, known, agent, proxy_command=command)).outcome is Outcome.OK
 
 
