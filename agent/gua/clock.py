@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+# 2020-01-01 UTC, before there was a gua. A clock that says less was never set (a dead RTC says 1970 or 2000).
+SET_CLOCK_MS = 1_577_836_800_000
+
 
 class Clock(Protocol):
     """Wall time, monotonic time, and waiting.

@@ -68,10 +68,12 @@ KEYS: tuple[Key, ...] = (
     Key("rule", "long_idle", Kind.DURATION, "30m", "unbroken idle-held time from which it counts as long"),
     Key("identity", "trust_pid_namespace", Kind.FLAG, False, "believe process ids in a PID namespace that is not ours"),
     Key("store", "path", Kind.PATH, None, "the database"),
-    Key("store", "raw_retention", Kind.DURATION, "90d", "how long single samples are kept"),
-    Key("store", "user_retention", Kind.DURATION, "400d", "how long sums are kept by user"),
+    Key("store", "raw_retention", Kind.DURATION, "90d", "how long single samples are kept (nothing is deleted yet)"),
+    Key("store", "user_retention", Kind.DURATION, "400d", "how long sums are kept by user (nothing is deleted yet)"),
 )
 
+# A tick stands for its whole interval: a longer one would tell days by a single look.
+_MAXIMUM_MS = {"daemon.interval": 86_400_000, "nvml.deadline": 86_400_000}
 _MINIMUM_MS = {"daemon.interval": 100, "nvml.deadline": 100, "store.raw_retention": 3_600_000}
 
 
@@ -122,7 +124,7 @@ def settings_file(named: Optional[Path], environ: Mapping[str, str]) -> Optional
     by_environment = environ.get("GUA_SETTINGS")
     explicit = named or (Path(by_environment) if by_environment else None)
     if explicit is not None:
-        if not explicit.is_file():
+        if not os.path.isfile(explicit):
             raise ConfigError(f"{explicit}: there is no such settings file; name one that is there, or none")
         return explicit
     home = environ.get("HOME")
@@ -213,6 +215,9 @@ def _parse(key: Key, value: Any, where: str) -> Any:
     minimum_ms = _MINIMUM_MS.get(key.path)
     if minimum_ms is not None and parsed < minimum_ms:
         raise ConfigError(f"{where}: {value!r} is too short; write {minimum_ms}ms or more")
+    maximum_ms = _MAXIMUM_MS.get(key.path)
+    if maximum_ms is not None and parsed > maximum_ms:
+        raise ConfigError(f"{where}: {value!r} is too long; write {maximum_ms // 3_600_000}h or less")
     return parsed
 
 

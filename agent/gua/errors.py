@@ -6,6 +6,7 @@
     ├── DatabaseMissing         2  no database there yet
     ├── NoGpu                   2  no NVIDIA device on the PCI bus, so there is no history to read
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
+    │   └── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
     ├── NvmlUnavailable         1  the NVML library or the driver cannot be used
     ├── NotEnrolled             2  a push was asked for and this host has no board
     └── FrameError              1  a remote answer is missing, torn or not framed
@@ -67,6 +68,10 @@ class DatabaseUnusable(GuaError):
     """The database is there but cannot be used: not a database, newer schema, no permission, locked."""
 
     code = "database_unusable"
+
+
+class DatabaseDamaged(DatabaseUnusable):
+    """The database's content is broken; opening it to write moves it aside and begins a new one."""
 
 
 class NvmlUnavailable(GuaError):

@@ -5,7 +5,7 @@ The UUID is the key: after a card dropped off the bus the indexes of the others 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
@@ -76,13 +76,13 @@ def _absent_cards(snapshot: Snapshot, known: Sequence[KnownDevice]) -> tuple[Car
         if device.uuid in lost
         else _absent(device, Reason.CARD_MISSING)
         for device in gone
-        if device.uuid in lost or not _superseded(device, snapshot.cards)
+        if device.uuid in lost or not is_superseded(device, snapshot.cards)
     )
 
 
-def _superseded(device: KnownDevice, cards: Sequence[CardReading]) -> bool:
+def is_superseded(device: KnownDevice, cards: Iterable[CardReading]) -> bool:
     """Whether the place of an absent device is taken: by another card in its slot, by the instances that a card
-    was split into, or by what a MIG card became after its instance was removed."""
+    was split into, or by what a MIG card became after its instance was removed. cards: those that answer."""
     places = {device.uuid} if device.mig is None else {device.uuid, device.mig.parent_uuid}
     for card in cards:
         if device.pci_bus_id is not None and card.pci_bus_id == device.pci_bus_id:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from gua.clock import Clock
 from gua.collect import Collector, TickSource
 from gua.config import Settings
 from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from gua.store.writer import StoreWriter
@@ -33,23 +36,34 @@ def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
 
 
 @contextlib.contextmanager
-def open_recording(path: Path, clock: Clock, *, fake: bool) -> Iterator[StoreWriter]:
+def open_recording(
+    path: Path, clock: Clock, *, fake: bool, give_up: Callable[[], bool] = lambda: False
+) -> Iterator[StoreWriter]:
     """The writer of this host's history, closed at the end.
 
-    fake: the writer of the made-up host, which a database with real history refuses.
+    fake: the writer of the made-up host, which a database with real history refuses. give_up: ends the wait for a
+    locked database.
     Raises DatabaseUnusable, UsageError.
     """
     if fake:
         from gua.demo.profile import DEMO_HOSTS
         from gua.demo.recording import open_demo_writer
 
-        with open_demo_writer(path, DEMO_HOSTS["demo"], clock) as writer:
+        with open_demo_writer(path, DEMO_HOSTS["demo"], clock, give_up) as writer:
             yield writer
         return
     from gua.store.database import open_writer
 
-    boot_id = read_boot_id(procfs_root())
-    writer = open_writer(path, clock=clock, machine_id=read_machine_id(), boot_id=boot_id, hostname=hostname())
+    writer = open_writer(
+        path,
+        clock=clock,
+        machine_id=read_machine_id(),
+        boot_id=read_boot_id(procfs_root()),
+        hostname=hostname(),
+        give_up=give_up,
+    )
+    if writer.moved_aside is not None:
+        logger.error("%s was damaged or no database: moved to %s, a new one begins", path, writer.moved_aside)
     try:
         yield writer
     finally:

@@ -121,3 +121,9 @@ def test_the_option_beats_the_variable_beats_the_users_own_file(tmp_path: Path) 
     assert settings_file(None, environ) == tmp_path / "a.toml"
     assert settings_file(None, {"HOME": str(tmp_path)}) == own
     assert settings_file(None, {}) is None
+
+
+@pytest.mark.parametrize("key", ["daemon_interval", "nvml_deadline"])
+def test_a_wait_of_more_than_a_day_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match="too long; write 24h or less"):
+        load_settings(environ={f"GUA_{key}".upper(): "25h"})

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import Optional
 from gua import __version__
 from gua.cli.output import emit_error
 from gua.errors import ExitStatus, GuaError
+from gua.text import shown
 
 # name -> (module, one line of help). Order is the order of `gua --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -24,9 +27,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
     "demo": ("gua.cli.demo", "record a made-up day without a GPU and report on it"),
-    "config": ("gua.cli.config", "check the settings, and list them"),
+    "config": ("gua.cli.config", "check the settings; `config --help` lists them all"),
     "version": ("gua.cli.version", "print the version"),
 }
+
+
+# What writing to stdout ends with when its device is full, broken or not open for writing.
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 
 
 def build_parser(
@@ -49,25 +56,49 @@ def build_parser(
 
 def run_command(program: str, commands: Mapping[str, tuple[str, str]], argv: Sequence[str]) -> int:
     """Parse, run one command, and give its exit status. Our own errors become one line on stderr."""
+    _make_streams_safe()
     chosen = next((word for word in argv if not word.startswith("-")), None)
     options = argparse.Namespace()
     try:
         build_parser(program, commands, chosen).parse_args(argv, namespace=options)
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()  # here, where it may still fail with a word
+        return status
     except GuaError as exc:
-        emit_error(exc, getattr(options, "frame", None))
-        sys.stderr.write(f"{program}: {exc}\n")
+        sys.stderr.write(f"{program}: {shown(str(exc), 1000)}\n")
+        with contextlib.suppress(OSError):
+            emit_error(exc, getattr(options, "frame", None))
+            sys.stdout.flush()
         return int(exc.exit_status)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader (head, less) went away. Keep the interpreter from complaining when it flushes at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()  # the reader (head, less) went away
         return int(ExitStatus.OK)
-    except Exception:  # noqa: BLE001 - the one last catch: a user gets a line and a file, never a traceback
+    except Exception as exc:  # noqa: BLE001 - the one last catch: a user gets a line and a file, never a traceback
+        if isinstance(exc, OSError) and exc.errno in _OUTPUT_ERRORS and exc.filename is None:
+            _silence_stdout()
+            sys.stderr.write(f"{program}: the result cannot be written: {exc.strerror}\n")
+            return int(ExitStatus.FAILED)
         sys.stderr.write(f"{program}: this is a defect of ours; please report it with {_save_traceback()}\n")
         return int(ExitStatus.FAILED)
+
+
+def _make_streams_safe() -> None:
+    """Let nothing that is printed fail for its letters, or because the caller closed the stream."""
+    with contextlib.suppress(OSError):
+        while os.open(os.devnull, os.O_RDWR) <= 2:  # takes the lowest free number, which may be a closed stream's
+            pass
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - as long as the program
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from complaining when it flushes at exit."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _save_traceback() -> str:

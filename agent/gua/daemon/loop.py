@@ -12,6 +12,7 @@ from gua.daemon.journal import TickJournal
 from gua.daemon.notify import Notifier
 from gua.daemon.schedule import Schedule
 from gua.daemon.stop import Stop, StopRequested
+from gua.errors import DatabaseDamaged
 from gua.model import KnownDevice, Tick, TickStatus
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,10 @@ class TickLoop:
         self._said_no_gpu = False
 
     def run(self) -> None:
-        """Tick until stopped. A tick that fails is counted and logged, and the next one is taken."""
+        """Tick until stopped. A tick that fails is counted and logged, and the next one is taken.
+
+        Raises DatabaseDamaged only.
+        """
         schedule = Schedule(self._clock.monotonic_s(), self._interval_ms / 1000)
         while not self._stop.requested:
             status = self._guarded_tick()
@@ -72,6 +76,8 @@ class TickLoop:
             self._writer.write_tick(tick)
         except StopRequested:
             return None
+        except DatabaseDamaged:
+            raise  # every further tick would meet it too
         except Exception as exc:  # noqa: BLE001 - the tick guard: no failed tick may end the daemon
             self._journal.lost(exc, now_ms)
             return "the last tick was lost"

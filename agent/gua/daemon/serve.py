@@ -13,9 +13,11 @@ from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
 from gua.daemon.stop import SignalStop
+from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.host import procfs_root
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.recording import open_recording, open_source
+from gua.store.files import move_aside
 
 logger = logging.getLogger(__name__)
 
@@ -30,17 +32,34 @@ def serve(settings: Settings, database: Path, clock: Clock, *, fake: bool) -> No
         lock = DatabaseLock(database)
         lock.acquire(clock)
         stack.callback(lock.release)
-        writer = stack.enter_context(open_recording(database, clock, fake=fake))
-        if writer.moved_aside is not None:
-            logger.error("%s was no database: moved to %s, a new one begins", database, writer.moved_aside)
+        try:
+            while not _serve_one(settings, database, clock, stop, notify, fake=fake):
+                logger.error("moved to %s, a new one begins", move_aside(database, clock.now_ms()))
+        except DatabaseUnusable:
+            if not stop.requested:
+                raise
+        logger.info("stopping")
+
+
+def _serve_one(
+    settings: Settings, database: Path, clock: Clock, stop: SignalStop, notify: Notifier, *, fake: bool
+) -> bool:
+    """Sample until told to stop: True. False: the database broke meanwhile."""
+    with contextlib.ExitStack() as stack:
+        recording = open_recording(database, clock, fake=fake, give_up=lambda: stop.requested)
+        writer = stack.enter_context(recording)
         source = open_source(settings, clock, fake=fake)
         stack.callback(source.close)
         writer.begin_run("demo" if fake else "daemon", settings.interval_ms, settings.rule, __version__)
         logger.info("sampling every %g s into %s", settings.interval_ms / 1000, database)
         notify.ready()
-        run_loop(source, writer, clock, settings.interval_ms, stop, notify, _has_no_gpu)
+        try:
+            run_loop(source, writer, clock, settings.interval_ms, stop, notify, _has_no_gpu)
+        except DatabaseDamaged as exc:
+            logger.error("%s", exc)
+            return False
         notify.stopping()
-        logger.info("stopping")
+        return True
 
 
 def _has_no_gpu() -> bool:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from gua.clock import Clock
 from gua.demo.profile import HostProfile
-from gua.errors import UsageError
+from gua.errors import DatabaseMissing, UsageError
 from gua.report.zones import find_zone
 from gua.store.database import open_reader, open_writer
 from gua.store.writer import StoreWriter
 
 
 @contextlib.contextmanager
-def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator[StoreWriter]:
+def open_demo_writer(
+    path: Path, profile: HostProfile, clock: Clock, give_up: Callable[[], bool] = lambda: False
+) -> Iterator[StoreWriter]:
     """The writer of the made-up host's database, made when it is not there, closed at the end.
 
     Raises UsageError when its directory cannot be made, and when the file holds another host's history: made-up
@@ -29,7 +31,12 @@ def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator
     except OSError as exc:
         raise UsageError(f"{path.parent}: cannot be made: {exc.strerror}; name another place") from exc
     writer = open_writer(
-        path, clock=clock, machine_id=profile.machine_id, boot_id=profile.boot_id, hostname=profile.hostname
+        path,
+        clock=clock,
+        machine_id=profile.machine_id,
+        boot_id=profile.boot_id,
+        hostname=profile.hostname,
+        give_up=give_up,
     )
     try:
         yield writer
@@ -38,8 +45,11 @@ def open_demo_writer(path: Path, profile: HostProfile, clock: Clock) -> Iterator
 
 
 def _refuse_real_history(path: Path, profile: HostProfile) -> None:
-    with open_reader(path) as reader:
-        host = reader.host()
+    try:
+        with open_reader(path) as reader:
+            host = reader.host()
+    except DatabaseMissing:
+        return  # empty: an earlier demonstration was ended before it wrote anything
     if host is not None and host.machine_id != profile.machine_id:
         raise UsageError(f"{path} holds the history of another host; name a new file for the demonstration")
 

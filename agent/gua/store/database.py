@@ -8,23 +8,20 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Optional
 
 from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
-from gua.errors import DatabaseMissing, DatabaseUnusable
+from gua.errors import DatabaseDamaged, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_path
-from gua.store.files import move_aside, prepare_file
+from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
 from gua.store.migrations import check_version, migrate
 from gua.store.reader import StoreReader
-from gua.store.session import connection_of
+from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
 from gua.store.writer import StoreWriter
-
-# How long to wait for another writer's transaction (a sync-once beside the daemon takes milliseconds).
-BUSY_TIMEOUT_MS = 5_000
 
 # No reader may keep the writer's -wal from being folded back for longer.
 READ_LIMIT_S = 10.0
@@ -36,19 +33,28 @@ _COPY_ATTEMPTS = 20
 
 
 def open_writer(
-    path: Path, *, clock: Clock, machine_id: str, boot_id: str, hostname: Optional[str] = None, create: bool = True
+    path: Path,
+    *,
+    clock: Clock,
+    machine_id: str,
+    boot_id: str,
+    hostname: Optional[str] = None,
+    create: bool = True,
+    give_up: Callable[[], bool] = never,
 ) -> StoreWriter:
     """A writer on the database at `path`, made and brought up to date as needed.
 
     hostname: as reports shall name this host; None asks the system. create False raises DatabaseMissing instead of
-    making one. A file that is no database is moved aside, and the writer's `moved_aside` says where.
+    making one. give_up: ends the wait for a locked database, now and later. A file that is damaged or no database is
+    moved aside, and the writer's `moved_aside` says where.
     Raises DatabaseUnusable: newer schema, no permission, locked for too long.
     """
     try:
         if not create and not path.exists():
             raise missing(path)
+        refuse_special(path)
         prepare_file(path)
-        database, moved = _open_or_move_aside(path, clock.now_ms())
+        database, moved = patiently(lambda: _open_or_move_aside(path, clock.now_ms()), give_up)
         return StoreWriter(
             database,
             now_ms=clock.now_ms,
@@ -56,6 +62,7 @@ def open_writer(
             boot_id=boot_id,
             hostname=hostname or os.uname().nodename,
             moved_aside=moved,
+            give_up=give_up,
         )
     except (PeeweeException, sqlite3.Error, OSError) as exc:
         raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
@@ -65,33 +72,35 @@ def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Option
     try:
         return _open_writable(path, now_ms), None
     except (DatabaseError, sqlite3.DatabaseError) as exc:
-        if not _is_damage(exc):
+        if not is_damage(exc):
             raise
     aside = move_aside(path, now_ms)
     prepare_file(path)
     return _open_writable(path, now_ms), aside
 
 
-def _is_damage(error: Exception) -> bool:
-    """Whether SQLite calls the file itself bad; locks, rights and full disks are OperationalErrors."""
-    cause = error.__cause__ if isinstance(error, DatabaseError) and error.__cause__ else error
-    return type(cause) in (DatabaseError, sqlite3.DatabaseError)
-
-
 def _open_writable(path: Path, now_ms: int) -> SqliteDatabase:
-    database = SqliteDatabase(str(path), timeout=BUSY_TIMEOUT_MS / 1000)
+    database = SqliteDatabase(str(path), timeout=BUSY_SLICE_MS / 1000)
     try:
         _prepare_connection(connection_of(database), path)
         migrate(database, str(path), now_ms)
+        _look_for_damage(connection_of(database))
     except BaseException:
         database.close()
         raise
     return database
 
 
+def _look_for_damage(connection: sqlite3.Connection) -> None:
+    """Raise DatabaseError for a page that is broken: met later it would cost every tick, not this one look."""
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"damaged: {' '.join(str(found).split())}")
+
+
 def _prepare_connection(connection: sqlite3.Connection, path: Path) -> None:
     # Switching to WAL takes a lock, so the patience for it comes first.
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SLICE_MS}")
     connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_path(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -106,6 +115,7 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
         try:
             if not path.exists():
                 raise missing(path)
+            refuse_special(path)
             database = _open_readable(path, stack)
             stack.enter_context(database.atomic())
             if check_version(database, str(path)) == 0:
@@ -113,6 +123,9 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             _limit(connection_of(database))
             yield StoreReader(database)
         except (PeeweeException, sqlite3.Error, OSError) as exc:
+            if is_damage(exc):
+                told = f"cannot read {path}: {exc}; a daemon moves it aside and begins a new one when it starts"
+                raise DatabaseDamaged(told) from exc
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
 
 

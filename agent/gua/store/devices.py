@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from gua.model import CardReading, CardTick, KnownDevice, Mig
+from gua.clock import SET_CLOCK_MS
+from gua.model import CardReading, CardTick, KnownDevice, Mig, Reason
+from gua.reconcile import is_superseded
 from gua.store.session import Session
 
 _COLUMNS = (
@@ -51,27 +53,33 @@ def load_devices(session: Session) -> dict[str, DeviceRow]:
 
 
 class Devices:
-    """The device table as the writer keeps it in mind."""
+    """The device table as the writer keeps it in mind. retired: ids of the cards retired since it was emptied."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.by_uuid = load_devices(session)
+        self.retired: list[int] = []
 
     def note(self, cards: tuple[CardTick, ...], ts_ms: int) -> list[tuple[DeviceRow, CardTick]]:
         """Learn from one tick's cards. Gives those still expected, each card once, with their rows."""
         by_uuid = {card.reading.uuid: card for card in cards}
         noted = [(self._learn(card.reading, ts_ms), card) for card in by_uuid.values()]
-        for _, card in noted:
-            if card.reading.absent is None:
-                self._retire_displaced_by(card.reading, by_uuid, ts_ms)
+        self._retire_displaced({card.reading.uuid: card.reading for _, card in noted}, ts_ms)
         return [(row, card) for row, card in noted if row.retired_at_ms is None]
+
+    def retire(self, device: int, at_ms: int) -> None:
+        """The card is expected no longer than `at_ms`, unless it is met again."""
+        row = next(row for row in self.by_uuid.values() if row.id == device)
+        row.retired_at_ms = max(row.first_seen_ms, at_ms)
+        self.retired.append(device)
+        self._save(row)
 
     def _learn(self, reading: CardReading, ts_ms: int) -> DeviceRow:
         row = self.by_uuid.get(reading.uuid)
         if row is None:
             row = self._insert(reading, ts_ms)
         before = (*vars(row).values(),)
-        row.first_seen_ms = min(row.first_seen_ms, ts_ms)
+        row.first_seen_ms = _earlier(row.first_seen_ms, ts_ms)
         if reading.absent is None:
             _take_over(row, reading)
         if before != (*vars(row).values(),):
@@ -86,14 +94,15 @@ class Devices:
         self.by_uuid[row.uuid] = row
         return row
 
-    def _retire_displaced_by(self, reading: CardReading, present: dict[str, CardTick], ts_ms: int) -> None:
+    def _retire_displaced(self, readings: dict[str, CardReading], ts_ms: int) -> None:
         """One place holds one card: who was there before, and is not answering now, is gone for good."""
+        answering = [reading for reading in readings.values() if reading.absent is None]
         for row in self.by_uuid.values():
-            card = present.get(row.uuid)
-            answers = card is not None and card.reading.absent is None
-            if row.retired_at_ms is None and not answers and _displaces(reading, row):
-                row.retired_at_ms = ts_ms
-                self._save(row)
+            own = readings.get(row.uuid)
+            # A lost card is in its place, though it does not answer
+            gone = own is None or own.absent not in (None, Reason.CARD_LOST)
+            if row.retired_at_ms is None and gone and is_superseded(row.known(None), answering):
+                self.retire(row.id, ts_ms)
 
     def _save(self, row: DeviceRow) -> None:
         self._session.connection.execute(
@@ -114,13 +123,10 @@ class Devices:
         )
 
 
-def _displaces(reading: CardReading, row: DeviceRow) -> bool:
-    """Whether a card that answers stands where `row` stood: its PCI address, or its MIG mode switched over."""
-    if reading.mig is not None:
-        return row.uuid == reading.mig.parent_uuid
-    if row.mig_parent_uuid is not None:
-        return row.mig_parent_uuid == reading.uuid
-    return reading.pci_bus_id is not None and row.pci_bus_id == reading.pci_bus_id and row.uuid != reading.uuid
+def _earlier(first_ms: int, second_ms: int) -> int:
+    """The earlier of two times; one of a clock that was never set says nothing beside one that was."""
+    same = (first_ms < SET_CLOCK_MS) == (second_ms < SET_CLOCK_MS)
+    return min(first_ms, second_ms) if same else max(first_ms, second_ms)
 
 
 def _take_over(row: DeviceRow, reading: CardReading) -> None:

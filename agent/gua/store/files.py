@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
+import stat
 from pathlib import Path
 
+from peewee import DatabaseError
+
+from gua.errors import DatabaseUnusable
 from gua.units import to_iso
 
 FILE_MODE = 0o640
@@ -21,6 +26,19 @@ def prepare_file(path: Path) -> None:
     except FileExistsError:
         return
     os.close(handle)
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether SQLite calls the file itself bad; locks, rights and full disks are OperationalErrors."""
+    cause = error.__cause__ if isinstance(error, DatabaseError) and error.__cause__ else error
+    return type(cause) in (DatabaseError, sqlite3.DatabaseError)
+
+
+def refuse_special(path: Path) -> None:
+    """Raise DatabaseUnusable for what can never be a database: opening a pipe would wait for ever."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise DatabaseUnusable(f"{path} is no ordinary file: name another with --db")
 
 
 def move_aside(path: Path, now_ms: int) -> Path:

@@ -87,6 +87,20 @@ class Holds:
             (length_ms, self._session.rev, hold_id),
         )
 
+    def end(self, device: int) -> None:
+        """The card is gone: nothing holds it any more."""
+        for hold in self._open.pop(device, {}).values():
+            hold.is_open = False
+            self._changed[hold.id] = hold
+
+    def end_processes(self, processes: set[int]) -> None:
+        """These processes are gone, on every card."""
+        for holds in self._open.values():
+            for key in [key for key in holds if key[0] in processes]:
+                hold = holds.pop(key)
+                hold.is_open = False
+                self._changed[hold.id] = hold
+
     def open_processes(self) -> set[int]:
         return {process for holds in self._open.values() for process, _ in holds}
 

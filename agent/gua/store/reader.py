@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from peewee import SqliteDatabase
 
+from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span
 from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
@@ -108,12 +109,16 @@ class StoreReader:
         return None if value is None else int(value)
 
     def history_begins_ms(self) -> Optional[int]:
-        """The earliest tick; only its slot once that tick is gone. None when there was none."""
-        query = "SELECT min(ts_ms) FROM tick" if self.raw_since_ms() is None else "SELECT min(slot) FROM tick_slot"
-        value = self._session.rows(query)[0][0]
-        if value is None:
-            return None
-        return int(value) if self.raw_since_ms() is None else int(value) * SLOT_MS
+        """The earliest tick of a clock that was set; only its slot once that tick is gone. None when there was none."""
+        if self.raw_since_ms() is None:
+            return self._earliest("SELECT min(ts_ms) FROM tick WHERE ts_ms >= ?", SET_CLOCK_MS)
+        slot = self._earliest("SELECT min(slot) FROM tick_slot WHERE slot >= ?", SET_CLOCK_MS // SLOT_MS)
+        return None if slot is None else slot * SLOT_MS
+
+    def _earliest(self, query: str, least: int) -> Optional[int]:
+        value = self._session.rows(query, (least,))[0][0]
+        value = self._session.rows(query, (0,))[0][0] if value is None else value
+        return None if value is None else int(value)
 
     def newest_tick_ms(self) -> Optional[int]:
         """Time of the tick stored last; None when there was none."""

@@ -48,12 +48,12 @@ class Stretches:
         """The stretch that this card-tick belongs to; None when it is not idle-held or covers nothing."""
         stretch = self._open.get(device)
         if verdict != IDLE_HELD:
-            self._end(stretch)
+            self.end(device)
             return None
         if not spans:
             return None
         if stretch is None or not stretch.goes_on_with(rule, spans, interval_ms):
-            self._end(stretch)
+            self.end(device)
             stretch = self._begin(device, rule, tick, spans)
         stretch.last_tick, stretch.end_ms = tick, spans[-1][1]
         self._changed[stretch.id] = stretch
@@ -62,6 +62,13 @@ class Stretches:
     def make_long(self, stretch: Stretch) -> None:
         stretch.is_long = True
         self._changed[stretch.id] = stretch
+
+    def end(self, device: int) -> None:
+        """The stretch of this card is over, if there is one."""
+        stretch = self._open.pop(device, None)
+        if stretch is not None:
+            stretch.is_open = False
+            self._changed[stretch.id] = stretch
 
     def flush(self) -> None:
         # A short stretch that is over will never be asked for again.
@@ -92,9 +99,3 @@ class Stretches:
         )
         self._open[device] = Stretch(new, device, rule, False, tick, tick, start_ms, end_ms)
         return self._open[device]
-
-    def _end(self, stretch: Optional[Stretch]) -> None:
-        if stretch is not None:
-            stretch.is_open = False
-            self._changed[stretch.id] = stretch
-            del self._open[stretch.device]

@@ -64,9 +64,34 @@ class TickWriter:
         rows = (row for row in self._devices.by_uuid.values() if row.retired_at_ms is None)
         return tuple(row.known(self._present.last_seen_ms(row.id)) for row in rows)
 
+    def settle(self, store: int, boot: int, now_ms: int) -> None:
+        """Let go of what cannot be here any more: another machine's cards, and processes of another boot.
+
+        A card of the former machine that is met here after all goes on with its history.
+        """
+        for device, until_ms in self._session.rows(
+            "SELECT device, until_ms FROM card_now JOIN device ON device.id = card_now.device"
+            " JOIN tick ON tick.id = card_now.tick JOIN run ON run.id = tick.run"
+            " WHERE retired_at_ms IS NULL AND run.store <> ?",
+            (store,),
+        ):
+            self._devices.retire(device, min(until_ms, now_ms))
+        gone = self._session.rows(
+            "SELECT id FROM process WHERE boot <> ? AND id IN (SELECT process FROM hold WHERE is_open)", (boot,)
+        )
+        self._holds.end_processes({row[0] for row in gone})
+        self._end_retired()
+
+    def _end_retired(self) -> None:
+        for device in self._devices.retired:
+            self._holds.end(device)
+            self._stretches.end(device)
+        self._devices.retired.clear()
+
     def write(self, tick: Tick, run: int, rule: int, long_idle_ms: int) -> None:
         """Take in one tick. Rows that can wait are written by `flush`."""
         cards = self._devices.note(tick.cards, tick.ts_ms)
+        self._end_retired()
         spans = self._uncovered(tick)
         tick_id = self._insert_tick(tick, run, spans)
         self._counts[tick.ts_ms // SLOT_MS, STATUS_CODE[tick.status], tick.cover_ms] += 1

@@ -13,9 +13,10 @@ from typing import Any, Optional
 
 from peewee import PeeweeException, SqliteDatabase
 
-from gua.errors import DatabaseUnusable
+from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.model import KnownDevice, Rule, Tick
-from gua.store.session import Session, connection_of
+from gua.store.files import is_damage
+from gua.store.session import Session, connection_of, never, patiently
 from gua.store.ticks import TickWriter
 
 __all__ = ["KnownDevice", "StoreWriter"]
@@ -29,6 +30,7 @@ _RULE_COLUMNS = ("active_util_pct", "held_mb", "unattributed_mb", "unattributed_
 class StoreWriter:
     """Writes ticks. Another process may write to the same database in between: what it changed is then read again.
 
+    give_up: asked while another writer's transaction is waited for; True ends the wait.
     moved_aside: where a file went that was found in the database's place and is no database; None otherwise.
     """
 
@@ -41,6 +43,7 @@ class StoreWriter:
         boot_id: str,
         hostname: str,
         moved_aside: Optional[Path] = None,
+        give_up: Callable[[], bool] = never,
     ) -> None:
         self.moved_aside = moved_aside
         self._database = database
@@ -51,6 +54,7 @@ class StoreWriter:
         self._hostname = hostname
         self._ticks: Optional[TickWriter] = None
         self._run: Optional[tuple[int, int]] = None
+        self._give_up = give_up
         self._store = self._take_store(machine_id)
 
     def known_devices(self) -> tuple[KnownDevice, ...]:
@@ -63,10 +67,12 @@ class StoreWriter:
         self.end_run()
         with self._transaction() as ticks:
             rule_id = self._rule_id(rule)
+            boot = ticks.people.boot(self._boot_id)
+            ticks.settle(self._store, boot, self._now_ms())
             run = self._session.insert(
                 "run",
                 store=self._store,
-                boot=ticks.people.boot(self._boot_id),
+                boot=boot,
                 rule=rule_id,
                 kind=kind,
                 hostname=self._hostname,
@@ -115,13 +121,18 @@ class StoreWriter:
     def _transaction(self) -> Iterator[TickWriter]:
         with self._errors():
             try:
-                with self._database.atomic("IMMEDIATE"):
+                with contextlib.ExitStack() as stack:
+                    self._enter_immediate(stack)
                     writer = self._begin()
                     yield writer
                     writer.flush()
             except BaseException:
                 self._ticks = None  # what is in mind is not what is stored
                 raise
+
+    def _enter_immediate(self, stack: contextlib.ExitStack) -> None:
+        """Begin a transaction, once no other writer has one."""
+        patiently(lambda: stack.enter_context(self._database.atomic("IMMEDIATE")), self._give_up)
 
     def _begin(self) -> TickWriter:
         """Take the next revision."""
@@ -146,11 +157,14 @@ class StoreWriter:
                 raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
             yield
         except (PeeweeException, sqlite3.Error) as exc:
+            if is_damage(exc):
+                raise DatabaseDamaged(f"cannot write {path}: {exc}") from exc
             raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
 
     def _take_store(self, machine_id: str) -> int:
         """The store in force on this machine; a database that came from another machine begins a new one."""
-        with self._errors(), self._database.atomic("IMMEDIATE"):
+        with self._errors(), contextlib.ExitStack() as stack:
+            self._enter_immediate(stack)
             newest = self._session.rows("SELECT id, machine_id, rev FROM store ORDER BY id DESC LIMIT 1")
             if newest and newest[0][1] == machine_id:
                 return int(newest[0][0])

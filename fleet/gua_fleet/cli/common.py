@@ -20,7 +20,6 @@ from gua_fleet.ssh.sweep import Progress, SweepSettings
 __all__ = [
     "Answers",
     "add_fleet_options",
-    "add_format_option",
     "add_inventory_options",
     "ask_fleet",
     "exit_status",
@@ -58,13 +57,6 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--allow-missing", type=_amount, default=0, metavar="N", help="exit 0 although up to N hosts failed"
     )
-    asking.add_argument("--verbose", action="store_true", help="say more")
-
-
-def add_format_option(parser: argparse.ArgumentParser) -> None:
-    """`--format table|json` and `--json`; the choice is `options.format`."""
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
 
 
 def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from gua.cli.output import emit_document
+from gua.cli.output import add_format_option, emit_document
 from gua_fleet.cli.common import (
     add_fleet_options,
-    add_format_option,
     ask_fleet,
     exit_status,
     fleet_document,
@@ -22,9 +21,10 @@ from gua_fleet.view_rows import FINDING_HEADERS, SILENT_HEADERS, doctor_headline
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options: which hosts, how to ask, which form. `--verbose` shows the checks that passed, too."""
+    """Options: which hosts, how to ask, which form, how much."""
     add_fleet_options(parser)
-    add_format_option(parser)
+    add_format_option(parser, "table")
+    parser.add_argument("--verbose", action="store_true", help="show the checks that passed, too")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from gua.cli.output import add_format_option
 from gua.cli.screen import read_screen
 from gua.clock import SystemClock
 from gua.coverage import slot_ceil, slot_floor
@@ -25,15 +26,14 @@ from gua_fleet.render_table import DEFAULT_WIDTH, render_fleet
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua-fleet report`."""
-    parser.add_argument("--since", default="7d", help="begin: a duration back from the end (7d) or a time (default 7d)")
-    parser.add_argument("--until", help="end: a duration ago or a time (default now)")
+    parser.add_argument(
+        "--since", default="7d", metavar="WHEN", help="begin: a duration back from the end (7d) or a time (default 7d)"
+    )
+    parser.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
     parser.add_argument(
         "--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this machine's)"
     )
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="table for people (default) or json"
-    )
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
+    add_format_option(parser, "table")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
     add_fleet_options(parser)
 

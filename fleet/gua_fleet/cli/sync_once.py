@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from gua.cli.output import emit_document
+from gua.cli.output import add_format_option, emit_document
 from gua_fleet.cli.common import (
     add_fleet_options,
-    add_format_option,
     ask_fleet,
     exit_status,
     fleet_document,
@@ -25,7 +24,7 @@ from gua_fleet.view_rows import CARD_HEADERS, SILENT_HEADERS, card_rows, has_sam
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which hosts, how to ask, which form."""
     add_fleet_options(parser)
-    add_format_option(parser)
+    add_format_option(parser, "table")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,7 +1,10 @@
 """The real daemon, in a process of its own, on the real bindings and the NVML stub."""
 
+import contextlib
 import signal
 import socket
+import sqlite3
+import time
 from pathlib import Path
 
 from tests.agent.running import add_pci_card, run_gua, run_json, running_daemon, tick_statuses, wait_until
@@ -147,3 +150,58 @@ def test_a_wrong_interval_is_one_line_before_anything_is_touched(tmp_path: Path)
         'gua: --interval: \'soon\' does not fit; write a duration such as "30s", "10m", "90d"'
     ]
     assert not (tmp_path / "gua.db").exists()
+
+
+def test_it_stops_while_it_waits_for_a_locked_database(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, "--fake") as daemon:
+        wait_for_ticks(tmp_path, 1)
+        with contextlib.closing(sqlite3.connect(tmp_path / "gua.db", timeout=30)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            time.sleep(0.5)  # by now a tick waits
+            assert daemon.stop() < STOP_S
+        assert daemon.process.returncode == 0
+
+
+def test_it_stops_while_it_opens_a_locked_database(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, "--fake") as daemon:
+        wait_for_ticks(tmp_path, 1)
+        daemon.stop()
+    with contextlib.closing(sqlite3.connect(tmp_path / "gua.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with running_daemon(tmp_path, "--fake") as daemon:
+            time.sleep(1.0)
+            assert daemon.stop() < STOP_S
+
+
+def test_a_database_locked_for_longer_than_it_waits_costs_ticks_and_nothing_else(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, "--fake") as daemon:
+        wait_for_ticks(tmp_path, 1)
+        with contextlib.closing(sqlite3.connect(tmp_path / "gua.db")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            wait_until(lambda: "tick lost" in daemon.log(), "a lost tick")
+        before = len(tick_statuses(tmp_path / "gua.db"))
+        wait_for_ticks(tmp_path, before + 2)
+        wait_until(lambda: "recovered" in daemon.log(), "its line")
+
+
+def test_a_database_that_breaks_meanwhile_is_moved_aside_and_said_once(tmp_path: Path) -> None:
+    database = tmp_path / "gua.db"
+    with running_daemon(tmp_path, "--fake") as daemon:
+        wait_for_ticks(tmp_path, 2)
+        with contextlib.closing(sqlite3.connect(database)) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            other.execute("PRAGMA writable_schema = 1")
+            page = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'card_slot'").fetchone()[0]
+        size = 4096
+        with database.open("r+b") as file:
+            file.seek((page - 1) * size)
+            file.write(bytes(size))
+        # What is in its cache is seen only when another connection has written
+        with contextlib.closing(sqlite3.connect(database, timeout=30)) as other:
+            other.execute("UPDATE store SET rev = rev + 1")
+            other.commit()
+        wait_until(lambda: "moved to" in daemon.log(), "a new database")
+        wait_for_ticks(tmp_path, 2)
+        assert daemon.log().count("moved to") == 1
+        assert daemon.stop() < STOP_S
+    assert len(list(tmp_path.glob("gua.db.damaged-*Z"))) == 1

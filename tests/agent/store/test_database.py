@@ -289,3 +289,26 @@ def test_reads_without_write_permission_never_fail_nor_go_back_while_a_daemon_co
     assert [one for one in answers if not one.isdigit()] == []
     assert [int(one) for one in answers] == sorted(int(one) for one in answers)
     assert answers[-1] == str(3 * lives)
+
+
+@pytest.mark.parametrize("page", [3, 9, 16, 24])
+def test_writing_moves_a_database_with_a_broken_page_aside(tmp_path: Path, page: int) -> None:
+    path = stored(tmp_path / "gua.db", minutes(30))
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(bytes(4096))
+    with writing(path) as writer:
+        assert writer.moved_aside is not None
+        writer.write_tick(minutes(1)[0])
+    assert report(path, MONDAY, MONDAY + HOUR)["samples"] == 1
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe"])
+def test_what_can_be_no_database_is_refused_and_left_alone(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "gua.db"
+    path.mkdir() if kind == "directory" else os.mkfifo(path)
+    with pytest.raises(DatabaseUnusable, match="no ordinary file"):
+        report(path, MONDAY, MONDAY + HOUR)
+    with pytest.raises(DatabaseUnusable, match="no ordinary file"), writing(path):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["gua.db"]

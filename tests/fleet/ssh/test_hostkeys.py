@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gua_fleet.ssh.hostkeys import KnownHosts, Trust, fingerprint, host_key_name, read_known_hosts
+from tests.fleet.ssh.sshd import needs_openssh
 
 
 def _blob(number: int, key_type: str = "ssh-ed25519") -> bytes:
@@ -47,6 +48,7 @@ def test_judge_names(tmp_path: Path, names: str, host: str, port: int, trust: Tr
     assert _read(tmp_path, f"{names} {_text(1)}\n").judge(host, port, _blob(1)).trust is trust
 
 
+@needs_openssh
 @pytest.mark.parametrize("port", [22, 2222])
 def test_judge_hashed_name_as_ssh_keygen_writes_it(tmp_path: Path, port: int) -> None:
     file = tmp_path / "known_hosts"
@@ -125,6 +127,7 @@ def test_key_types_are_those_on_file(tmp_path: Path) -> None:
     assert _read(tmp_path, content).key_types("gpu1", 22) == ("ssh-ed25519", "ssh-rsa")
 
 
+@needs_openssh
 def test_fingerprint_is_what_ssh_keygen_prints(tmp_path: Path) -> None:
     file = tmp_path / "key.pub"
     file.write_text(_text(7) + "\n")

@@ -13,6 +13,7 @@ from gua_fleet.model import Host, Outcome
 from gua_fleet.ssh.hostkeys import Trust, read_known_hosts
 from gua_fleet.ssh.target import Target, target_from_options
 from gua_fleet.ssh.trust import HostKeys, prefer_types
+from tests.fleet.ssh.sshd import needs_openssh
 
 NAME = b"ssh-ed25519"
 
@@ -90,6 +91,7 @@ def test_record_after_a_line_without_its_newline_starts_a_new_one(tmp_path: Path
     assert [known.judge(name, 22, _blob(n)).trust for name, n in (("a", 1), ("b", 2))] == [Trust.KNOWN, Trust.KNOWN]
 
 
+@needs_openssh
 def test_record_writes_what_ssh_keygen_finds(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     HostKeys(accept_new=True).check(_target(file, port=2222), _blob(3))
