@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gua.clock import Clock
 from gua.demo.profile import HostProfile
-from gua.errors import UsageError
+from gua.errors import DatabaseMissing, UsageError
 from gua.report.zones import find_zone
 from gua.store.database import open_reader, open_writer
 from gua.store.writer import StoreWriter
@@ -45,8 +45,11 @@ def open_demo_writer(
 
 
 def _refuse_real_history(path: Path, profile: HostProfile) -> None:
-    with open_reader(path) as reader:
-        host = reader.host()
+    try:
+        with open_reader(path) as reader:
+            host = reader.host()
+    except DatabaseMissing:  # an empty file
+        return
     if host is not None and host.machine_id != profile.machine_id:
         raise UsageError(f"{path} holds the history of another host; name a new file for the demonstration")
 
