@@ -189,7 +189,7 @@ class StoreWriter:
 
 
 def _first_error(error: BaseException) -> Exception:
-    """What went wrong first: after a full disk SQLite has rolled back by itself, and only our own rollback complains."""
+    """What went wrong first: after a full disk SQLite rolled back by itself, and our own rollback complains last."""
     while isinstance(error.__context__, (PeeweeException, sqlite3.Error)):
         error = error.__context__
     return cast(Exception, error)
