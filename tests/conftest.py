@@ -1,5 +1,31 @@
-"""Fixtures every test may use."""
+"""Fixtures every test may use, and which rooms of tests this Python leaves out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Optional
+
+import pytest
 
 from tests.nvml_stub.fixture import nvml_library, nvml_scene
 
 __all__ = ["nvml_library", "nvml_scene"]
+
+TESTS = Path(__file__).parent
+# Rooms that import the controller or what its extra installs, down to their conftest.
+CONTROLLER_ROOMS = ("ansible", "fleet", "lab")
+
+
+class LeftOut(pytest.Collector):
+    """A room that is neither read nor run, and is listed as skipped with the reason."""
+
+    def collect(self) -> list[pytest.Item]:
+        pytest.skip(f"tests/{self.name}: the controller needs Python 3.10 or later, this is {sys.version.split()[0]}")
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Optional[pytest.Collector]:
+    """Leave the controller's rooms out on the agent's oldest Python, where its libraries cannot be installed."""
+    if sys.version_info < (3, 10) and path.parent == TESTS and path.name in CONTROLLER_ROOMS:
+        return LeftOut.from_parent(parent, name=path.name, path=path)
+    return None

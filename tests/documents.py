@@ -36,6 +36,7 @@ def card(
         "card_s": spent,
         "samples": 480,
         "energy_j": None,
+        "energy_known_s": 0.0,
         "expected_card_s": WINDOW_S,
         "unobserved_card_s": WINDOW_S - sum(spent.values()),
         "now": now(),
@@ -56,6 +57,7 @@ def user(name: str, spent: dict[str, float], *, share_s: Optional[float] = None,
         "idle_held_card_s": spent["idle-held"],
         "idle_held_long_card_s": 0.0,
         "energy_j": None,
+        "energy_known_s": 0.0,
         "samples": round(card_s / 30),
     }
     return {**base, **fields}

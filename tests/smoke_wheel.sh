@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build the wheel and use it the way a stranger would: in venvs that hold nothing else. Argument: a Python with `build`.
 set -euo pipefail
-python=$1
+python=$(realpath -s "$(command -v "$1")") # a name or a path, but not through the link: a venv is where its link lies
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,14 @@ def test_the_agent_never_imports_the_controller() -> None:
 def test_the_middle_is_pure(name: str) -> None:
     path = next(module for module in MODULES if relative(module) == name)
     assert {imported.split(".")[0] for imported in imports(path)} & IMPURE_IMPORTS == set()
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))], ids=lambda path: path.name
+)
+def test_the_files_that_the_documentation_names_are_there(path: Path) -> None:
+    named = re.findall(r"`((?:agent|fleet|ansible|tests|docs|\.ci)/[^` ]*)`", path.read_text(encoding="utf-8"))
+    assert [name for name in named if not list(ROOT.glob(name.rstrip("/")))] == []
 
 
 def test_nothing_makes_the_ansible_folder_a_package_that_shadows_ansible() -> None:

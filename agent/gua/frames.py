@@ -14,6 +14,7 @@ import re
 
 from gua.errors import FrameError, UsageError
 
+NO_FRAME = "the answer holds no frame"
 _NONCE = re.compile(r"[0-9a-f]{32}")
 
 
@@ -40,7 +41,7 @@ def unwrap_document(output: bytes, nonce: str) -> str:
     # A pty or a Windows-minded relay may have turned newlines into CR LF; JSON escapes its own control characters.
     _, found, rest = output.replace(b"\r\n", b"\n").partition(begin)
     if not found:
-        raise FrameError("the answer holds no frame")
+        raise FrameError(NO_FRAME)
     body, found, closing = rest.partition(end)
     fields = closing.split(b"\n", 1)[0].split() if found else []
     if len(fields) != 2:

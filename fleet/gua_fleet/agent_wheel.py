@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, PackagePath, distributions
-from pathlib import Path
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path, PurePosixPath
 
 from gua.errors import GuaError
 
@@ -24,6 +26,15 @@ BUILD_TIMEOUT_S = 600
 
 class AgentWheelUnavailable(GuaError):
     """No agent wheel can be made here; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class _RecordedFile:
+    """One line of RECORD. sha256: in base64 without padding, None where it has none. place: where the file lies."""
+
+    path: PurePosixPath
+    place: Path
+    sha256: str | None
 
 
 def find_checkout(module: Path = Path(__file__)) -> Path | None:
@@ -92,13 +103,14 @@ def repack(installed: Distribution, directory: Path) -> Path:
 
     Raises AgentWheelUnavailable when a file is missing or was changed since.
     """
-    files = [file for file in installed.files or () if _belongs(file)]
+    recorded = _read_record(installed)
     wheel = directory / f"gua_fleet-{installed.version}-py3-none-any.whl"
-    record = next((file for file in installed.files or () if file.name == "RECORD"), None)
+    record = next((file.path.as_posix() for file in recorded if file.path.name == "RECORD"), None)
     if record is None:
         raise AgentWheelUnavailable("the installed gua-fleet has no RECORD: reinstall it with pip")
-    contents = {file.as_posix(): _checked_bytes(file) for file in sorted(files)}
-    contents[record.as_posix()] = _record(contents, record.as_posix())
+    files = sorted((file for file in recorded if _belongs(file.path)), key=lambda file: file.path)
+    contents = {file.path.as_posix(): _checked_bytes(file) for file in files}
+    contents[record] = _record(contents, record)
     directory.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
@@ -106,19 +118,28 @@ def repack(installed: Distribution, directory: Path) -> Path:
     return wheel
 
 
-def _belongs(file: PackagePath) -> bool:
+def _read_record(installed: Distribution) -> list[_RecordedFile]:
+    """Every line of RECORD. Not `installed.files`: from Python 3.12 on that leaves out files that are gone."""
+    rows = csv.reader((installed.read_text("RECORD") or "").splitlines())
+    return [
+        _RecordedFile(PurePosixPath(name), Path(str(installed.locate_file(name))), digest.partition("=")[2] or None)
+        for name, digest, _ in rows
+    ]
+
+
+def _belongs(path: PurePosixPath) -> bool:
     """Whether a recorded file came out of the wheel: no scripts (they are made anew), no byte code, no notes."""
-    notes = file.parent.suffix == ".dist-info" and file.name in _INSTALLER_NOTES
-    return ".." not in file.parts and file.suffix != ".pyc" and not notes
+    notes = path.parent.suffix == ".dist-info" and path.name in _INSTALLER_NOTES
+    return ".." not in path.parts and path.suffix != ".pyc" and not notes
 
 
-def _checked_bytes(file: PackagePath) -> bytes:
+def _checked_bytes(file: _RecordedFile) -> bytes:
     try:
-        content = Path(str(file.locate())).read_bytes()
+        content = file.place.read_bytes()
     except OSError as exc:
         raise AgentWheelUnavailable(f"cannot read {exc.filename} of gua-fleet: reinstall it with pip") from exc
-    if file.hash is not None and _urlsafe_sha256(content) != file.hash.value:
-        raise AgentWheelUnavailable(f"{file.locate()} was changed since gua-fleet was installed: reinstall it with pip")
+    if file.sha256 is not None and _urlsafe_sha256(content) != file.sha256:
+        raise AgentWheelUnavailable(f"{file.place} was changed since gua-fleet was installed: reinstall it with pip")
     return content
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gua.errors import ExitStatus
@@ -34,12 +34,16 @@ def ask_inventory(
     return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress, notice=notice))
 
 
-def exit_status(results: Sequence[HostResult], allow_missing: int = 0) -> ExitStatus:
+def exit_status(
+    results: Sequence[HostResult], allow_missing: int = 0, sound: Callable[[HostResult], bool] = lambda result: True
+) -> ExitStatus:
     """OK when at most `allow_missing` hosts failed, NOBODY_ANSWERED when no host answered at all, else FAILED.
 
     A host without a GPU or without history did answer. One in maintenance or skipped neither answers nor fails.
+    sound: whether what a host answered is good news; bad news from any is FAILED, and is not tolerated as missing.
     """
     if not any(result.outcome in _ANSWERED for result in results):
         return ExitStatus.NOBODY_ANSWERED
     failed = sum(result.failed for result in results)
-    return ExitStatus.OK if failed <= allow_missing else ExitStatus.FAILED
+    bad_news = any(result.document is not None and not sound(result) for result in results)
+    return ExitStatus.OK if failed <= allow_missing and not bad_news else ExitStatus.FAILED

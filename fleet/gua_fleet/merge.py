@@ -6,10 +6,8 @@ results -> twins counted once -> one FleetSums per host -> their sum -> document
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from gua.errors import GuaError
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 from gua_fleet.merge_findings import by_severity, fleet_findings, host_findings, is_twin_text
 from gua_fleet.model import Document, HostResult, Outcome
@@ -75,32 +73,19 @@ def merge_reports(
     }
 
 
-def set_unreadable_aside(results: Sequence[HostResult]) -> tuple[HostResult, ...]:
-    """The same results; one whose document cannot be merged becomes BAD_OUTPUT, so that it costs that host only."""
-    return tuple(_readable(result) for result in results)
-
-
-def _readable(result: HostResult) -> HostResult:
-    try:
-        merge_reports([result], since_ms=0, until_ms=0, tz="UTC", generated_at_ms=0)
-    # A document of the right name with missing, misspelt or impossible content: every way such data can trip us.
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, GuaError) as exc:
-        detail = f"the report is not what its schema promises ({type(exc).__name__}: {exc}): upgrade the agent there"
-        return replace(result, outcome=Outcome.BAD_OUTPUT, detail=detail, document=None)
-    return result
-
-
 def find_twins(results: Sequence[HostResult]) -> dict[str, str]:
     """Inventory names that are another name of an agent already counted: {twin: the name it is counted under}.
 
-    Cloned disk images share the store_id and one machine serves several stores, so both ids must agree.
+    Cloned disk images share the store_id and one machine serves several stores, so both ids must agree. So must the
+    cards: cloned containers of one machine share both ids, and no host may make another's cards disappear.
     """
-    first: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str, frozenset[str]], str] = {}
     twins: dict[str, str] = {}
     for result in sorted(results, key=lambda result: result.host.name):
         if result.document is not None:
             host = result.document["host"]
-            name = first.setdefault((host["store_id"], host["boot_id"]), result.host.name)
+            cards = frozenset(card["uuid"] for card in result.document["cards"])
+            name = first.setdefault((host["store_id"], host["boot_id"], cards), result.host.name)
             if name != result.host.name:
                 twins[result.host.name] = name
     return twins

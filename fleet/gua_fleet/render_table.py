@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wcwidth import wcswidth
+
 from gua.report.cells import Look, clock_time
 from gua.report.heat import heat_legend, heat_lines
 from gua.report.notes import rule_lines, wrapped
@@ -21,17 +23,17 @@ _TEXT_LIMIT = 400
 def render_fleet(document: Document, *, width: int = DEFAULT_WIDTH, unicode: bool = True, colour: bool = False) -> str:
     """The whole fleet report as text, a newline at its end.
 
-    width: columns for sentences, taken as at least 80; unicode: block characters, else ASCII.
+    width: columns to fit in, taken as at least 80; unicode: block characters, else ASCII.
     """
     look = Look(unicode=unicode, colour=colour)
     columns = max(width, _MIN_WIDTH)
     sections = [
         _title(document, columns, look),
         _headline(document, columns, look),
-        _table(rows.model_table(document), look),
-        _table(rows.host_table(document), look),
+        _table(rows.model_table(document, columns), columns, look),
+        _table(rows.host_table(document, columns), columns, look),
         _users(document, columns, look),
-        _table(rows.group_table(document), look),
+        _table(rows.group_table(document, columns), columns, look),
         _heat_map(document, columns, look),
         _free(document, columns, look),
         _silent(document, columns, look),
@@ -59,22 +61,25 @@ def _headline(document: Document, columns: int, look: Look) -> list[str]:
         "for or against a state. Equivalent cards: the share times the cards of the hosts that reported."
     )
     return [
-        *_table(rows.headline_table(document), look),
+        *_table(rows.headline_table(document), columns, look),
         *wrapped(basis, columns),
         *rule_lines(document["rules"], columns),
     ]
 
 
-def _table(table: Table, look: Look) -> list[str]:
-    """Title, table and what was left out; nothing at all for a table without rows."""
+def _table(table: Table, columns: int, look: Look) -> list[str]:
+    """Title, table and what was left out; nothing at all for a table without rows. Closer together where it must be."""
     if not table.rows:
         return []
-    lines = [look.bold(table.title), *table_lines(table.headers, table.rows, table.align)]
+    laid_out = table_lines(table.headers, table.rows, table.align)
+    if max(map(wcswidth, laid_out)) > columns:
+        laid_out = table_lines(table.headers, table.rows, table.align, gap=" ")
+    lines = [look.bold(table.title), *laid_out]
     return [*lines, f"and {table.more} more; the JSON document has all of them."] if table.more else lines
 
 
 def _users(document: Document, columns: int, look: Look) -> list[str]:
-    lines = _table(rows.user_table(document), look)
+    lines = _table(rows.user_table(document, columns), columns, look)
     minutes = " or ".join(sorted({str(rule["long_idle_s"] // 60) for rule in document["rules"]}))
     basis = (
         "GPU-hours count the whole card for each of its users, so they can add up to more than card time; share "
@@ -93,7 +98,7 @@ def _heat_map(document: Document, columns: int, look: Look) -> list[str]:
 
 
 def _free(document: Document, columns: int, look: Look) -> list[str]:
-    table = _table(rows.free_table(document), look) or [look.bold("Free now"), "No card."]
+    table = _table(rows.free_table(document, columns), columns, look) or [look.bold("Free now"), "No card."]
     basis = "Truly-idle by each host's newest sample, not older than three intervals, and not a scheduler's."
     return [*table, *wrapped(basis, columns), *rows.scheduler_lines(document)]
 

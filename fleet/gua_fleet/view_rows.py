@@ -72,6 +72,11 @@ def is_ready(result: HostResult) -> bool:
     return result.document is not None and result.document.get("ready") is True
 
 
+def has_sampled(result: HostResult) -> bool:
+    """Whether `sync-once` could measure there; a host without a GPU has nothing to measure."""
+    return result.document is not None and result.document.get("status") != "error"
+
+
 def card_rows(results: Sequence[HostResult]) -> list[tuple[Cell, ...]]:
     """One row per card, by host in inventory order and then by index."""
     rows: list[tuple[Cell, ...]] = []

@@ -25,3 +25,10 @@ OK, DOWN, QUIET, OUT = Outcome.OK, Outcome.UNREACHABLE, Outcome.NO_GPU, Outcome.
 def test_exit_status(outcomes: list[Outcome], allow_missing: int, status: int) -> None:
     results = [HostResult(Host("n", "n"), outcome) for outcome in outcomes]
     assert exit_status(results, allow_missing) == status
+
+
+def test_exit_status_bad_news_fails_however_many_may_be_missing() -> None:
+    results = [HostResult(Host("n", "n"), OK, document={"ready": False}), HostResult(Host("m", "m"), DOWN)]
+    assert exit_status(results, 1) == 0
+    assert exit_status(results, 1, sound=lambda result: False) == 1
+    assert exit_status(results[1:], 1, sound=lambda result: False) == 3

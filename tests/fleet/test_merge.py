@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gua_fleet.merge import find_twins, merge_reports, set_unreadable_aside, sums_of_result
+from gua_fleet.merge import find_twins, merge_reports, sums_of_result
 from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.sums import FleetSums, add_all
 from tests.documents import (
@@ -123,6 +122,14 @@ def test_merge_cloned_images_share_a_store_id_but_not_a_boot_and_count_twice() -
     clone = report([card("GPU-b", states(3600))], store_id="s1")
     clone["host"] = clone["host"] | {"boot_id": "b2"}
     assert find_twins([answer("a", H1), answer("b", clone)]) == {}
+
+
+def test_merge_same_agent_ids_with_other_cards_is_another_agent() -> None:
+    """Containers from one image on one machine, or a host that lies about who it is: neither hides the other."""
+    other = report([card("GPU-z", states(3600))], store_id=H1["host"]["store_id"])
+    assert other["host"] == H1["host"]
+    merged = merge(answer("a", H1), answer("0-lies", other))
+    assert merged["card_s"] == states(7200 + 3600, 3600, 3600)
 
 
 def test_merge_card_in_service_on_two_hosts_is_a_finding() -> None:
@@ -289,29 +296,3 @@ def test_merge_states_and_unobserved_make_up_what_was_expected(fleet: list[HostR
     spent = sum(merged["card_s"].values()) + merged["coverage"]["unobserved_card_s"]
     # a document's own card may be observed longer than expected here, because the drawn states are free
     assert abs(spent - merged["coverage"]["expected_card_s"]) < 0.01
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"schema": "gua.report/1"},
-        H1 | {"cards": None},
-        H1 | {"users": [{}]},
-        H1 | {"samples": "many"},
-        H1 | {"card_s": {"active": float("nan")}},
-        H1 | {"coverage": H1["coverage"] | {"expected_card_s": float("inf")}},
-        H1 | {"window": {"since": "then", "until": "now", "history_begins": None}},
-        H1 | {"findings": [{"id": "x"}]},
-    ],
-)
-def test_unreadable_document_costs_its_own_host_only(broken: Document) -> None:
-    first, second = set_unreadable_aside([answer("a", broken), answer("b", H2)])
-    assert (first.outcome, first.document) == (Outcome.BAD_OUTPUT, None)
-    assert "upgrade the agent" in (first.detail or "")
-    assert second == answer("b", H2)
-    assert merge(first, second)["card_s"] == H2["card_s"]
-
-
-def test_document_with_fields_of_a_newer_agent_is_read_all_the_same() -> None:
-    newer = H1 | {"power": {"watts": 3}, "cards": [H1["cards"][0] | {"fan": 1}]}
-    assert set_unreadable_aside([answer("a", newer)]) == (answer("a", newer),)

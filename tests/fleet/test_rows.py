@@ -20,6 +20,7 @@ from gua_fleet.rows import (
     host_table,
     model_table,
     scheduler_lines,
+    short_names,
     user_table,
 )
 from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
@@ -93,9 +94,15 @@ def test_answered_text_tells_failures_from_hosts_with_nothing_to_report() -> Non
         HostResult(Host("cpu01", "x", cards=8), Outcome.NO_GPU),
         HostResult(Host("new", "x", cards=1), Outcome.NO_HISTORY),
         HostResult(Host("down", "x"), Outcome.UNREACHABLE),
+        HostResult(Host("late1", "x", cards=8), Outcome.TIMEOUT, stage="auth"),
+        HostResult(Host("late2", "x", cards=8), Outcome.TIMEOUT, stage="auth"),
+        HostResult(Host("b c", "b c"), Outcome.SKIPPED),
+        HostResult(Host("off", "x", cards=2), Outcome.MAINTENANCE),
     )
     assert answered_text(document) == (
-        "0 of 3 hosts reported. No answer: down (unreachable, its cards are not known). "
+        "0 of 7 hosts reported. "
+        "No answer: down (unreachable, its cards are not known); late1, late2 (timeout:auth, 8 cards each). "
+        "Not asked: b c (skipped, its cards are not known); off (maintenance, 2 cards). "
         "Nothing to report: cpu01 (no-gpu); new (no-history, 1 card)."
     )
 
@@ -143,6 +150,42 @@ def test_fleet_of_long_names_still_fits_and_says_all_of_them_where_it_matters() 
     text = render_fleet(merged(answer(name, document, groups=("g" * 40,)), silent_host))
     assert max(map(wcswidth, text.splitlines())) <= 100
     assert f"{name}.: host-key-unknown: d" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "cells"),
+    [
+        (["gpu1", "gpu2"], ["gpu1", "gpu2"]),
+        (["node-1.cluster.example.org", "node-2.cluster.example.org"], ["node-1", "node-2"]),
+        (["node-1.cluster.example.org", "login"], ["node-..e.org", "login"]),
+        (["a-very-long-rack-01", "a-very-long-rack-02"], ["a-ver..ck-01", "a-ver..ck-02"]),
+        (["r1-and-a-long-name-of-it", "r2-and-a-long-name-of-it"], ["r1-an..of-it", "r2-an..of-it"]),
+        (["abcdef1-long-tail-x", "abcdef2-long-tail-x"], ["abcdef1-lon.", "abcdef2-lon."]),
+        (["long-start-1-long-end", "long-start-2-long-end"], ["long-start-1.", "long-start-2."]),
+        (["as-long-a-start-1-as-its-end", "as-long-a-start-2-as-its-end"], None),
+        (["10.1.2.3", "10.1.2.4"], ["10.1.2.3", "10.1.2.4"]),
+        (["名前名前名前名前1", "名前名前名前名前2"], ["名前..名前1", "名前..名前2"]),
+        ([], []),
+    ],
+)
+def test_short_names_fit_and_never_make_two_hosts_look_alike(names: list[str], cells: list[str] | None) -> None:
+    short = short_names(names, 13 if cells and cells[0].startswith("long") else 12)
+    assert list(short.values()) == (names if cells is None else cells)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_sixty_hosts_with_long_names_stay_apart_within_the_screen(width: int) -> None:
+    names = [f"gpu-compute-node-{number:04d}.cluster.example.org" for number in range(60)]
+    results = [
+        answer(
+            name, report([card(f"GPU-{name}-{n}", states(3600, 3600, 7200), index=n) for n in range(8)], store_id=name)
+        )
+        for name in names
+    ]
+    text = render_fleet(merged(*results), width=width)
+    assert max(map(wcswidth, text.splitlines())) <= width
+    by_host = text[text.index("By host") : text.index("By group") if "By group" in text else None]
+    assert all(f"{number:04d} " in by_host for number in range(60))
 
 
 def test_fleet_of_nobody_says_why_and_prints_no_number_for_it() -> None:

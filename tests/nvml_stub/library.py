@@ -41,9 +41,12 @@ def build(target_dir: Path, *, without: Sequence[str] = ()) -> Path:
 
 
 def find_header() -> Path:
-    """nvml.h of the installed nvidia-nvml-dev. Raises StubUnavailable when it or gcc is missing."""
+    """nvml.h of the installed nvidia-nvml-dev. Raises StubUnavailable when it, gcc or the C headers are missing."""
     if shutil.which("gcc") is None:
         raise StubUnavailable("gcc is not installed (Debian: apt-get install gcc libc6-dev)")
+    asked = ["gcc", "-E", "-x", "c", "-include", "stdlib.h", "/dev/null"]
+    if subprocess.run(asked, capture_output=True).returncode != 0:
+        raise StubUnavailable("gcc finds no C headers (Debian: apt-get install libc6-dev)")
     try:
         files = importlib.metadata.files("nvidia-nvml-dev") or []
     except importlib.metadata.PackageNotFoundError:

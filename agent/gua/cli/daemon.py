@@ -13,7 +13,11 @@ from gua.errors import ExitStatus, UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--foreground", action="store_true", help="stay in the foreground, as systemd wants it")
+    parser.add_argument(
+        "--foreground",
+        action="store_true",
+        help="stay in the foreground, as systemd wants it (needed: there is no background yet)",
+    )
     parser.add_argument("--interval", metavar="DURATION", help="time between two samples (default: 30s)")
     add_store_options(parser)
     add_fake_option(parser)

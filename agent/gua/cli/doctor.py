@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from gua.cli.common import add_store_options, open_settings
-from gua.cli.output import add_frame_option, emit_document
+from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus
 
 # A hung driver must not hang whoever asks over SSH: with what reaping takes, this stays below ten seconds.
@@ -15,7 +15,7 @@ _DEADLINE_S = 7.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_store_options(parser)
-    parser.add_argument("--json", action="store_true", help="print the gua.doctor/1 document")
+    add_format_option(parser)
     add_frame_option(parser)
 
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         location=database_path(options.db, settings.store_path),
         trust_pid_namespace=settings.trust_pid_namespace,
     )
-    if options.json or options.frame is not None:
+    if options.format == "json" or options.frame is not None:
         emit_document(document, options.frame)
     else:
         sys.stdout.write(render_doctor(document))

@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
     "demo": ("gua.cli.demo", "record a made-up day without a GPU and report on it"),
-    "config": ("gua.cli.config", "check the settings, and list them"),
+    "config": ("gua.cli.config", "check the settings; `config --help` lists them all"),
     "version": ("gua.cli.version", "print the version"),
 }
 

@@ -17,6 +17,14 @@ def add_frame_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frame", metavar="NONCE", type=_nonce, help=argparse.SUPPRESS)
 
 
+def add_format_option(parser: argparse.ArgumentParser, people: str = "text") -> None:
+    """`--format` and `--json`; the choice is `options.format`. people: what the form for people is called."""
+    parser.add_argument(
+        "--format", choices=(people, "json"), default=people, help=f"{people} for people (default) or json"
+    )
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
+
+
 def _nonce(text: str) -> str:
     try:
         return check_nonce(text)

@@ -7,7 +7,7 @@ import sys
 from typing import Optional
 
 from gua.cli.common import add_store_options, locate_database, open_settings
-from gua.cli.output import add_frame_option, emit_document
+from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.cli.screen import read_screen
 from gua.clock import Clock, SystemClock
 from gua.errors import DatabaseMissing, NoGpu
@@ -20,8 +20,10 @@ from gua.report.zones import find_zone, local_zone_name
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua report`."""
-    parser.add_argument("--since", default="1h", help="begin: a duration back from the end (7d) or a time (default 1h)")
-    parser.add_argument("--until", help="end: a duration ago or a time (default now)")
+    parser.add_argument(
+        "--since", default="1h", metavar="WHEN", help="begin: a duration back from the end (7d) or a time (default 1h)"
+    )
+    parser.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
     add_view_options(parser)
     add_store_options(parser)
     add_frame_option(parser)
@@ -29,8 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_view_options(parser: argparse.ArgumentParser) -> None:
     """How a report is shown: format, width, time zone."""
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text for people (default) or json")
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
+    add_format_option(parser)
     parser.add_argument("--width", type=int, metavar="N", help="columns of the text (default: the terminal's, else 80)")
     parser.add_argument("--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this host's)")
 
@@ -70,7 +71,9 @@ def read_report(
             )
     except DatabaseMissing as exc:
         if read_nvidia_devices(sysfs_root()) == ():
-            raise NoGpu("this host has no NVIDIA device on its PCI bus, so there is no history to report") from exc
+            raise NoGpu(
+                f"no database at {location}; none is made, as this host has no NVIDIA device on its PCI bus"
+            ) from exc
         raise DatabaseMissing(f"no database at {location}: run `gua daemon` first") from exc
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from gua.cli.common import add_fake_option, add_store_options, locate_database, open_settings, tell
-from gua.cli.output import add_frame_option, emit_document
+from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus, NotEnrolled
 from gua.units import parse_duration_ms
 
@@ -16,10 +16,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--push",
         choices=("always", "auto", "never"),
         default="always",
-        help="send the state to a board: always (default; needs enrolment), where enrolled, or never",
+        help="send the state to a board: always (default), auto (where enrolled), or never; no board can be "
+        "enrolled with yet, so always is refused",
     )
     parser.add_argument("--interval", metavar="DURATION", help="time this sample stands for, when a timer runs this")
-    parser.add_argument("--json", action="store_true", help="print the gua.observation/1 document")
+    add_format_option(parser)
     add_store_options(parser)
     add_fake_option(parser)
     add_frame_option(parser)
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake))
     finally:
         source.close()
-    if options.json or options.frame is not None:
+    if options.format == "json" or options.frame is not None:
         emit_document(observed.document, options.frame)
     else:
         sys.stdout.write(render_observation(observed.document))

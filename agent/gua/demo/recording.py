@@ -48,8 +48,8 @@ def _refuse_real_history(path: Path, profile: HostProfile) -> None:
     try:
         with open_reader(path) as reader:
             host = reader.host()
-    except DatabaseMissing:  # an empty file
-        return
+    except DatabaseMissing:
+        return  # empty: an earlier demonstration was ended before it wrote anything
     if host is not None and host.machine_id != profile.machine_id:
         raise UsageError(f"{path} holds the history of another host; name a new file for the demonstration")
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from gua.cli.screen import read_screen
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
 from gua_fleet.ask import Answers, ask_inventory, exit_status
@@ -19,12 +20,13 @@ from gua_fleet.ssh.sweep import Progress, SweepSettings
 __all__ = [
     "Answers",
     "add_fleet_options",
-    "add_format_option",
     "add_inventory_options",
     "ask_fleet",
     "exit_status",
     "fleet_document",
+    "print_text",
     "read_inventory",
+    "table_columns",
 ]
 
 
@@ -55,13 +57,6 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--allow-missing", type=_amount, default=0, metavar="N", help="exit 0 although up to N hosts failed"
     )
-    asking.add_argument("--verbose", action="store_true", help="say more")
-
-
-def add_format_option(parser: argparse.ArgumentParser) -> None:
-    """`--format table|json` and `--json`; the choice is `options.format`."""
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
 
 
 def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]:
@@ -70,6 +65,17 @@ def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]
         {"name": r.host.name, "outcome": r.outcome_text, "detail": r.detail, "document": r.document} for r in results
     ]
     return {"schema": schema, "hosts": hosts}
+
+
+def print_text(text: str) -> None:
+    """Write to standard output; what its encoding cannot say is replaced, for a name must not end the run."""
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def table_columns() -> int | None:
+    """The columns that a table on standard output has; None where it goes to a file or a program."""
+    return read_screen(sys.stdout).width if sys.stdout.isatty() else None
 
 
 def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
@@ -85,7 +91,8 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
 def read_inventory(options: argparse.Namespace) -> Inventory:
     """The inventory the options choose; which one it is and what is odd about it goes to stderr."""
     inventory = load_inventory(options.hosts, limit=options.limit)
-    sys.stderr.write(f"inventory: {inventory.source}, {len(inventory.hosts)} hosts\n")
+    number = len(inventory.hosts)
+    sys.stderr.write(f"inventory: {inventory.source}, {number} host{'' if number == 1 else 's'}\n")
     for warning in inventory.warnings:
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
     return inventory

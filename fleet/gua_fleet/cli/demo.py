@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -29,6 +31,32 @@ def run(options: argparse.Namespace) -> int:
     parser = argparse.ArgumentParser()
     report.configure(parser)
     report.run(parser.parse_args(["--hosts", str(inventory)]))
-    again = f"gua-fleet report --hosts {shlex.quote(str(inventory))}"
-    sys.stdout.write(f"\nThis fleet is made up; gpu04 cannot be reached on purpose. Once more:\n  {again}\n")
+    sys.stdout.write(closing_text(inventory, _this_command()))
     return 0
+
+
+def closing_text(inventory: Path, command: str) -> str:
+    """What is said under the report: that none of it is real, and what shows it again. Pure."""
+    again = f"{command} report --hosts {shlex.quote(str(inventory))}"
+    return f"\nThis fleet is made up; gpu04 cannot be reached on purpose. Once more:\n  {again}\n"
+
+
+def _this_command() -> str:
+    return typed_command(
+        sys.argv[0], found=shutil.which("gua-fleet"), python=sys.executable, directory=Path(os.path.abspath(""))
+    )
+
+
+def typed_command(argv0: str, *, found: str | None, python: str, directory: Path) -> str:
+    """This very `gua-fleet` as it can be typed into a shell in `directory`. Pure.
+
+    A venv that is not activated is not on PATH, and another `gua-fleet` may be.
+    argv0: how this program was started. found: the `gua-fleet` on PATH. python: the interpreter that runs it.
+    """
+    started = directory / argv0
+    if started.name != "gua-fleet":
+        return f"{shlex.quote(python)} -m gua_fleet"
+    if found is not None and directory / found == started:
+        return "gua-fleet"
+    within = started.is_relative_to(directory)
+    return shlex.quote(str(started.relative_to(directory) if within else started))

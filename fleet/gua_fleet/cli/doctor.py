@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
-from gua.cli.output import emit_document
-from gua.errors import ExitStatus
-from gua_fleet.cli.common import add_fleet_options, add_format_option, ask_fleet, exit_status, fleet_document
+from gua.cli.output import add_format_option, emit_document
+from gua_fleet.cli.common import (
+    add_fleet_options,
+    ask_fleet,
+    exit_status,
+    fleet_document,
+    print_text,
+    table_columns,
+)
 from gua_fleet.model import HostResult
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.render import table
@@ -16,9 +21,10 @@ from gua_fleet.view_rows import FINDING_HEADERS, SILENT_HEADERS, doctor_headline
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options: which hosts, how to ask, which form. `--verbose` shows the checks that passed, too."""
+    """Options: which hosts, how to ask, which form, how much."""
     add_fleet_options(parser)
-    add_format_option(parser)
+    add_format_option(parser, "table")
+    parser.add_argument("--verbose", action="store_true", help="show the checks that passed, too")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,17 +34,14 @@ def run(options: argparse.Namespace) -> int:
         emit_document(fleet_document("gua.fleet-doctor/1", results), None)
     else:
         _show(results, verbose=options.verbose)
-    status = exit_status(results, options.allow_missing)
-    if status is ExitStatus.OK and any(r.document is not None and not is_ready(r) for r in results):
-        return int(ExitStatus.FAILED)
-    return int(status)
+    return int(exit_status(results, options.allow_missing, sound=is_ready))
 
 
 def _show(results: Sequence[HostResult], *, verbose: bool) -> None:
-    sys.stdout.write(doctor_headline(results) + "\n")
+    print_text(doctor_headline(results) + "\n")
     for headers, rows in (
         (FINDING_HEADERS, finding_rows(results, verbose=verbose)),
         (SILENT_HEADERS, silent_rows(results)),
     ):
         if rows:
-            sys.stdout.write("\n" + table(headers, rows))
+            print_text("\n" + table(headers, rows, table_columns()))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from gua.cli.output import emit_document
+from gua.cli.output import add_format_option, emit_document
 from gua.errors import ExitStatus
-from gua_fleet.cli.common import add_format_option, add_inventory_options, read_inventory
+from gua_fleet.cli.common import add_inventory_options, print_text, read_inventory, table_columns
 from gua_fleet.render import table
 from gua_fleet.view_rows import HOST_HEADERS, host_document, host_rows
 
@@ -15,7 +14,7 @@ from gua_fleet.view_rows import HOST_HEADERS, host_document, host_rows
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which inventory, which form. No host is connected to."""
     add_inventory_options(parser)
-    add_format_option(parser)
+    add_format_option(parser, "table")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,5 +24,5 @@ def run(options: argparse.Namespace) -> int:
         hosts = [host_document(host) for host in inventory.hosts]
         emit_document({"schema": "gua.fleet-hosts/1", "source": inventory.source, "hosts": hosts}, None)
     else:
-        sys.stdout.write(table(HOST_HEADERS, host_rows(inventory.hosts)))
+        print_text(table(HOST_HEADERS, host_rows(inventory.hosts), table_columns()))
     return int(ExitStatus.OK)

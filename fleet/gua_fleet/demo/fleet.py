@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -12,7 +15,7 @@ from gua.clock import SystemClock
 from gua.demo.history import history_begins_ms, top_up
 from gua.demo.profile import DEMO_HOSTS, HostProfile
 from gua.demo.recording import open_demo_writer
-from gua.errors import UsageError
+from gua.errors import DatabaseUnusable, UsageError
 from gua.units import MS_PER_HOUR
 from gua_fleet.demo.inventory import HEAD, inventory_text
 
@@ -40,16 +43,38 @@ def make_fleet(directory: Path, *, now_ms: int, utc_offset_ms: int) -> Path:
     """Make or top up the made-up fleet in `directory`; gives the path of its inventory.
 
     History ends at now_ms (Unix, UTC). utc_offset_ms: how far the people's clocks are ahead of UTC.
+    Raises UsageError where it cannot be written, DatabaseUnusable for a history that was left broken.
     """
     recordings = [
         _Recording(database(directory, name), replace(DEMO_HOSTS[name], utc_offset_ms=utc_offset_ms), now_ms)
         for name in HOSTS
     ]
     inventory = _write_files(directory)
-    # spawn, because forking a process that has threads is unsafe and the caller may have some
-    with ProcessPoolExecutor(len(HOSTS), mp_context=get_context("spawn")) as pool:
-        list(pool.map(_record, recordings))
+    try:
+        _record_all(recordings)
+    except DatabaseUnusable as exc:
+        raise DatabaseUnusable(
+            f"{exc}; remove the directory {directory} and begin again, nothing in it is real"
+        ) from exc
     return inventory
+
+
+def _record_all(recordings: Sequence[_Recording]) -> None:
+    # spawn, because forking a process that has threads is unsafe and the caller may have some
+    with ProcessPoolExecutor(len(recordings), mp_context=get_context("spawn")) as pool:
+        with _interrupts_held():  # the new processes inherit it: a Ctrl-C is for this process to answer
+            recorded = pool.map(_record, recordings)
+        for _ in recorded:
+            pass
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _write_files(directory: Path) -> Path:

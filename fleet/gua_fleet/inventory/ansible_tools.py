@@ -22,6 +22,7 @@ _PLAIN_OUTPUT = {
     "ANSIBLE_LOCALHOST_WARNING": "0",
     "ANSIBLE_INVENTORY_UNPARSED_WARNING": "0",
     "ANSIBLE_NOCOWS": "1",
+    "PYTHONIOENCODING": "utf-8",  # else a name beyond the site's encoding comes as question marks, like any other
 }
 # A dynamic inventory may ask a slow service; a hung one must not hang the run.
 _LIMIT_S = 120.0

@@ -95,7 +95,8 @@ def _telling(messages: Sequence[str], source: Source) -> str:
     about = [message for message in messages if re.search(rf"\b{parser}'? plugin", message)]
     chosen = next(iter([*located, *about, *messages]), "")
     place = re.search(r"Origin: (\S+:\d+:\d+)|(line \d+, column \d+)", chosen)
-    text = re.sub(r"^\W*(WARNING|ERROR)\W*", "", re.split(r"\.? Failed to parse inventory| <<< caused", chosen)[0])
+    said = re.sub(r"^\W*(WARNING|ERROR)\W*(Failed to parse .*? with '?\w+'? plugin: )?", "", chosen)
+    text = re.split(r"\.? Failed to parse inventory| <<< caused", said)[0]
     return one_line(text, width=200) + (f", at {place.group(1) or place.group(2)}" if place else "")
 
 

@@ -44,6 +44,8 @@ def find_source(given: str | None, environ: Mapping[str, str] = os.environ) -> S
 
 
 def _named(name: str, why: str) -> Source:
+    if not name.strip():
+        raise InventoryError(f"{why} is empty: name an inventory file")
     path = Path(name).expanduser()
     if "," not in name:
         if not path.exists():

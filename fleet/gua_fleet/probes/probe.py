@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from gua.errors import FrameError
-from gua.frames import unwrap_document
+from gua.frames import NO_FRAME, unwrap_document
 from gua_fleet.model import Document, Host, Outcome
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import DEFAULT_AGENT
+from gua_fleet.probes.shape import Misshapen, check_shape
 from gua_fleet.show import one_line
 
 _ERROR_OUTCOMES = {"database_missing": Outcome.NO_HISTORY, "no_gpu": Outcome.NO_GPU}
 _NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137
 _SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `timeout` dies of the same one
+
+
+_CURE = "; ask again, or run the agent there by hand to see what it prints"
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,14 @@ class Probe:
     """name: of the fleet command. schema: of the expected document, with its major number (`gua.report/1`).
 
     arguments: after `gua`. writes: runs as the agent's own user through sudo where the inventory says become.
+    doubt: given a document of the right shape, why what it says cannot be, or None.
     """
 
     name: str
     schema: str
     arguments: tuple[str, ...]
     writes: bool = False
+    doubt: Callable[[Document], str | None] = lambda document: None
 
     def argv(self, nonce: str) -> tuple[str, ...]:
         """The arguments after `gua`, the answer framed with `nonce`."""
@@ -46,7 +53,7 @@ class Probe:
     def interpret(self, host: Host, answer: Answer, nonce: str) -> Reading:
         """What `answer` means. Only a complete frame with the right schema is ever OK, whatever the exit status."""
         try:
-            document = json.loads(unwrap_document(answer.stdout, nonce))
+            document = json.loads(unwrap_document(answer.stdout, nonce), parse_constant=_no_number)
         except FrameError as exc:
             return self._unframed(host, answer, str(exc))
         except (ValueError, RecursionError):  # the latter: nested beyond reason
@@ -59,12 +66,24 @@ class Probe:
             message = one_line(str(document.get("message", "")))
             return Reading(_ERROR_OUTCOMES.get(str(document.get("code")), Outcome.AGENT_ERROR), message)
         if schema == self.schema:
-            return Reading(Outcome.OK, None, document)
+            return self._expected(document)
         return Reading(Outcome.BAD_OUTPUT, _schema_mismatch(str(schema), self.schema, document))
+
+    def _expected(self, document: Document) -> Reading:
+        """A document of the right name: believed when its shape and what it says are possible."""
+        try:
+            check_shape(document, self.schema)
+        except Misshapen as exc:
+            return Reading(
+                Outcome.BAD_OUTPUT, f"the document is not what {self.schema} promises: {exc}; upgrade the agent there"
+            )
+        problem = self.doubt(document)
+        return Reading(Outcome.BAD_OUTPUT, problem) if problem else Reading(Outcome.OK, None, document)
 
     def _unframed(self, host: Host, answer: Answer, why: str) -> Reading:
         """An answer without a usable frame: who spoke instead of the agent?"""
-        said = one_line(_last_line(answer.stderr) or _last_line(answer.stdout))
+        framed = why != NO_FRAME  # then what stands last on stdout is a piece of the frame, and says nothing
+        said = one_line(_last_line(answer.stderr) or ("" if framed else _last_line(answer.stdout)))
         quoted = f": {said}" if said else ""
         if self.writes and host.become and answer.exit_status in (1, _NOT_FOUND) and _is_sudo(answer):
             return Reading(Outcome.NEEDS_PRIVILEGE, f"sudo to the agent's user was refused{quoted}")
@@ -73,16 +92,21 @@ class Probe:
         if answer.exit_status == _NOT_EXECUTABLE:
             return Reading(Outcome.AGENT_MISSING, f"the agent cannot be executed{quoted}")
         if answer.capped:
-            return Reading(Outcome.BAD_OUTPUT, "the answer is too long: stopped reading")
+            return Reading(Outcome.BAD_OUTPUT, f"the answer is too long: stopped reading{_CURE}")
         if answer.exit_status == _TIMED_OUT:
             return Reading(Outcome.TIMEOUT, "the agent did not finish in time")
         if answer.exit_status in (_KILLED, _SIGNALLED):
             return Reading(Outcome.AGENT_ERROR, f"the agent was killed there (out of memory?){quoted}")
-        if answer.exit_status == 0 or why != "the answer holds no frame":
-            return Reading(Outcome.BAD_OUTPUT, f"{why}{quoted}")
+        if answer.exit_status == 0 or framed:
+            return Reading(Outcome.BAD_OUTPUT, f"{why}{quoted}{_CURE if framed else ''}")
         if _last_line(answer.stderr):
             return Reading(Outcome.AGENT_ERROR, f"exit status {answer.exit_status}{quoted}")
         return Reading(Outcome.BAD_OUTPUT, f"{why}, exit status {answer.exit_status}{quoted}")
+
+
+def _no_number(word: str) -> None:
+    """Python reads NaN and Infinity, which are no JSON and would make ours unreadable."""
+    raise ValueError(word)
 
 
 def _schema_mismatch(got: str, wanted: str, document: Any) -> str:

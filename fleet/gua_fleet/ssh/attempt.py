@@ -76,4 +76,6 @@ class Attempt:
 
     def timeout(self) -> HostFailure:
         """The failure to raise or record once time is up."""
-        return HostFailure(Outcome.TIMEOUT, f"{_WHERE[self.stage]} within {self.timeout_s:g} s", self.stage)
+        # a connection has less time than the whole, so it may end well before the deadline
+        waited_s = self.elapsed_s() if self.elapsed_s() < 0.9 * self.timeout_s else self.timeout_s
+        return HostFailure(Outcome.TIMEOUT, f"{_WHERE[self.stage]} within {waited_s:.3g} s", self.stage)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+import shlex
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
 
-from gua_fleet.errors import HostFailure
+from gua_fleet.errors import FleetError, HostFailure
+from gua_fleet.model import Host
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import command_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.dial import dial, hang_up
-from gua_fleet.ssh.keys import KeyRing, OfferKeys
+from gua_fleet.ssh.keys import KeyRing, OfferKeys, locked_out
 from gua_fleet.ssh.proxy import Proxy, ProxyDropped, proxy_argv, proxy_failure, start_proxy
 from gua_fleet.ssh.runner import FleetConnection
 from gua_fleet.ssh.target import SshConfig, Target
@@ -34,7 +37,6 @@ _DISABLED = {
     "ciphers": ["aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc"],
     "macs": ["hmac-sha1", "hmac-md5", "hmac-sha1-96", "hmac-md5-96"],
 }
-# Authenticated ciphers come first above all: the library compares the other kind's MACs byte by byte in Python.
 # Everything the two libraries and the operating system raise when a conversation fails.
 _FAILURES = (OSError, EOFError, paramiko.SSHException, HostFailure)
 
@@ -52,6 +54,26 @@ class Connector:
         self._host_keys = HostKeys(accept_new=accept_new)
         self._jump_slots: dict[str, threading.BoundedSemaphore] = {}
         self._lock = threading.Lock()
+
+    def refuse_locked_keys(self, hosts: Iterable[Host]) -> None:
+        """Raise FleetError when no host of these can be asked, because every key needs a passphrase nobody can give.
+
+        Ends at the first host that has a key to offer, so it costs next to nothing where all is well.
+        """
+        locked: dict[Path, None] = {}
+        for host in hosts:
+            try:
+                found = locked_out(self._ssh_config.target(host), self._keys)
+            except (OSError, LookupError, ValueError):  # its own turn will tell what is wrong with this one
+                return
+            if not found:
+                return
+            locked.update(dict.fromkeys(found))
+        if locked:
+            raise FleetError(
+                f"no key can be used: {', '.join(map(str, locked))} needs a passphrase, and no SSH agent has it: "
+                f"run `ssh-add {shlex.join(map(str, locked))}` first"
+            )
 
     def notes(self) -> tuple[str, ...]:
         """What of ssh_config could not be used, and which host keys were recorded; one line each."""
@@ -126,6 +148,7 @@ class Connector:
             made.handshake_timeout = limit_s
             options = made.get_security_options()
             options.key_types = prefer_types(tuple(options.key_types), on_file)
+            # authenticated ones first: the library compares the other kind's MACs byte by byte in Python
             options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
             return made
 

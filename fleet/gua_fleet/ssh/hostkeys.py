@@ -72,18 +72,19 @@ class KnownHosts:
         for entry in (*self._named(host_key_name(host, port)), *self._named(host)):
             if entry.revoked and entry.blob == blob:
                 return Judgement(Trust.REVOKED, entry)
-        valid = self._valid(host, port)
-        for entry in valid:
+        valid = self._valid(host_key_name(host, port))
+        for entry in valid or self._valid(host):
             if entry.blob == blob:
                 return Judgement(Trust.KNOWN, entry)
-        if not valid:
+        if not valid:  # as in ssh, a line without a port vouches for its own key at every port, but denies no other
             return Judgement(Trust.UNKNOWN)
         same_type = [entry for entry in valid if entry.key_type == key_type_of(blob)]
         return Judgement(Trust.CHANGED, (same_type or valid)[0])
 
     def key_types(self, host: str, port: int) -> tuple[str, ...]:
         """Key types on file for the host, for asking it for a key that can be compared."""
-        return tuple(dict.fromkeys(entry.key_type for entry in self._valid(host, port)))
+        valid = self._valid(host_key_name(host, port)) or self._valid(host)
+        return tuple(dict.fromkeys(entry.key_type for entry in valid))
 
     def _file(self, key: KnownKey) -> None:
         if re.search(r"[*?!|]", key.names):
@@ -92,13 +93,8 @@ class KnownHosts:
         for name in set(key.names.lower().split(",")):
             self._by_name.setdefault(name, []).append(key)
 
-    def _valid(self, host: str, port: int) -> list[KnownKey]:
-        """Lines of the host at this port; lines without a port speak for every port that has none of its own."""
-        for name in (host_key_name(host, port), host):
-            valid = [entry for entry in self._named(name) if not entry.revoked]
-            if valid:
-                return valid
-        return []
+    def _valid(self, name: str) -> list[KnownKey]:
+        return [entry for entry in self._named(name) if not entry.revoked]
 
     def _named(self, name: str) -> list[KnownKey]:
         return [*self._by_name.get(name.lower(), ()), *(key for key in self._others if key.matches(name))]

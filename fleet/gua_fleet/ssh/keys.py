@@ -6,7 +6,7 @@ import base64
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from gua_fleet.ssh.target import Target
 
 # sshd ends the conversation after six failures by default (MaxAuthTries); leave one for a key of the inventory.
 _MOST_AGENT_KEYS = 5
+_LOCKED = "needs a passphrase: add it to an agent with ssh-add"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class OfferKeys(AuthStrategy):
         self._target = target
         self._keys = keys
 
-    def get_sources(self) -> Iterator[AuthSource]:
+    def get_sources(self) -> Generator[AuthSource, None, None]:
         """Sources one by one; the library stops at the first that is let in."""
         with contextlib.ExitStack() as stack:
             locked: list[KeyFile] = []
@@ -97,6 +98,14 @@ class OfferKeys(AuthStrategy):
         return agent.get_keys()
 
 
+def locked_out(target: Target, keys: KeyRing) -> tuple[Path, ...]:
+    """The files that need a passphrase, where for want of it there is nothing at all to offer to the target."""
+    with contextlib.closing(OfferKeys(target, keys).get_sources()) as sources:
+        if next(sources, None) is not None:
+            return ()
+    return tuple(path for path in target.identity_files if keys.load(path).problem == _LOCKED)
+
+
 def _load(path: Path) -> KeyFile:
     public = _public_half(path)
     try:
@@ -106,10 +115,10 @@ def _load(path: Path) -> KeyFile:
     except OSError as exc:
         return KeyFile(path, None, (exc.strerror or str(exc)).lower(), public)
     except TypeError:  # how the cryptography library says that a password is missing
-        return KeyFile(path, None, "needs a passphrase: add it to an agent with ssh-add", public)
+        return KeyFile(path, None, _LOCKED, public)
     except (ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as exc:
         encrypted = "encrypted" in str(exc).lower() or "password" in str(exc).lower()
-        problem = "needs a passphrase: add it to an agent with ssh-add" if encrypted else "not a key we can read"
+        problem = _LOCKED if encrypted else "not a key we can read"
         return KeyFile(path, None, problem, public)
 
 

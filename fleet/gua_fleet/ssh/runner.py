@@ -42,6 +42,7 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
         self.channel: paramiko.Channel = self.context.create_session()
         attempt.stage = "exec"
         self.channel.exec_command(command)
+        self.channel.shutdown_write()  # whatever reads its input there, an rc file or a forced command, finds none
         attempt.stage = "output"
         return self._read(attempt, int(kwargs["cap_bytes"]))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gua_fleet.errors import HostFailure
-from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.model import Host, HostResult, Outcome, Stage
 from gua_fleet.probes.probe import Probe
 from gua_fleet.probes.remote_command import agent_argv
 from gua_fleet.show import one_line
@@ -56,6 +56,7 @@ def sweep(
 
     Ctrl-C ends the sweep early: what came so far is kept, the rest is a time-out that says so.
     notice: told, line by line, which host keys were recorded and what in known_hosts or ssh_config was left out.
+    Raises FleetError before anybody is asked where every key needs a passphrase that nobody can give.
     """
     running = _Sweep(hosts, probe, settings, progress)
     results = running.run()
@@ -80,6 +81,9 @@ class _Sweep:
         self._done: queue.SimpleQueue[tuple[int, HostResult]] = queue.SimpleQueue()
 
     def run(self) -> tuple[HostResult, ...]:
+        asked = [host for host in self._hosts if not _left_out(host)]
+        if self._connector is not None and all(host.connection == "ssh" for host in asked):
+            self._connector.refuse_locked_keys(asked)
         waiting = iter(range(len(self._hosts)))
         try:
             self._start(waiting)
@@ -136,13 +140,12 @@ class _Sweep:
                 attempt.cancel()
 
     def _interrupt(self) -> None:
-        for attempt in self._running.values():
+        for index, attempt in self._running.items():
             attempt.cancel()
+            self._results[index] = _interrupted(attempt.host, attempt.stage)
         for index, host in enumerate(self._hosts):
             if index not in self._results:
-                self._results[index] = _left_out(host) or HostResult(
-                    host, Outcome.TIMEOUT, "interrupted before it answered"
-                )
+                self._results[index] = _left_out(host) or _interrupted(host, "connect")
 
     def _record(self, index: int, result: HostResult) -> None:
         self._results[index] = result
@@ -165,6 +168,10 @@ def _left_out(host: Host) -> HostResult | None:
     if host.skip_reason:
         return HostResult(host, Outcome.SKIPPED, host.skip_reason)
     return None
+
+
+def _interrupted(host: Host, stage: Stage) -> HostResult:
+    return HostResult(host, Outcome.TIMEOUT, "interrupted before it answered", stage=stage)
 
 
 def _ask_host(attempt: Attempt, probe: Probe, settings: SweepSettings, connector: Connector | None) -> HostResult:

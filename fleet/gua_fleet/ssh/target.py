@@ -30,7 +30,8 @@ _SSH_G_LIMIT_S = 10.0
 class Target:
     """identity_files: keys to offer, in order. named_identity: the inventory or ssh_config names them (else defaults).
 
-    key_name: the name the host's key is filed under (HostKeyAlias or the address). known_hosts: files to read;
+    key_name, key_port: what the host's key is filed under: address and port, or the HostKeyAlias alone, for which the
+    port is always 22. known_hosts: files to read;
     the first is the one to record new keys in. jump, proxy_command: at most one of them. connect_limit_s: of
     ConnectTimeout. family: `any`, `inet` or `inet6`. config_file: `-F`, for jump hosts too.
     """
@@ -39,6 +40,7 @@ class Target:
     port: int
     user: str
     key_name: str
+    key_port: int
     known_hosts: tuple[Path, ...]
     identity_files: tuple[Path, ...]
     named_identity: bool
@@ -95,15 +97,16 @@ def target_from_options(host: Host, options: Mapping[str, list[str]]) -> Target:
     def first(keyword: str, default: str = "") -> str:
         return options.get(keyword, [default])[0]
 
-    address = first("hostname", host.address)
+    address, port, alias = first("hostname", host.address), int(first("port", "22")), first("hostkeyalias")
     timeout = first("connecttimeout", "none")
     identities = [value for value in options.get("identityfile", []) if value != "none"]
     jump, proxy = first("proxyjump", "none"), first("proxycommand", "none")
     return Target(
         address=address,
-        port=int(first("port", "22")),
+        port=port,
         user=first("user") or getpass.getuser(),
-        key_name=first("hostkeyalias") or address,
+        key_name=alias or address,
+        key_port=22 if alias else port,
         known_hosts=_known_hosts_files(
             first("userknownhostsfile", USER_KNOWN_HOSTS), first("globalknownhostsfile", _GLOBAL_KNOWN_HOSTS)
         ),

@@ -33,8 +33,9 @@ def translate(exc: Exception, attempt: Attempt, target: Target, offered: list[st
     return HostFailure(Outcome.UNREACHABLE, f"the connection was lost at {attempt.stage}: {_why(exc)}")
 
 
-def _is_timeout(exc: BaseException | None) -> bool:
-    if isinstance(exc, TimeoutError):
+def _is_timeout(exc: BaseException) -> bool:
+    # A banner that did not come in time is told in the words of one that could not be read: the reason is behind it.
+    if isinstance(exc, TimeoutError) or isinstance(exc.__context__, TimeoutError):
         return True
     return isinstance(exc, paramiko.SSHException) and any(words in str(exc) for words in _TIMED_OUT)
 
@@ -45,7 +46,7 @@ def _not_let_in(exc: AuthFailure, attempt: Attempt, target: Target, offered: lis
         return attempt.timeout()
     tried = ", ".join(offered) or "no key: none is named, in an agent, or in ~/.ssh"
     allowed = next((r.allowed_types for r in results if isinstance(r, paramiko.BadAuthenticationType)), None)
-    takes = f"; it takes {', '.join(allowed)}" if allowed else ""
+    takes = f"; it takes {', '.join(allowed)}" if allowed and any(allowed) else ""
     return HostFailure(Outcome.AUTH_FAILED, f"{target.user}@{target.address} was not let in; tried {tried}{takes}")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gua_fleet.errors import HostFailure
@@ -40,15 +41,12 @@ class HostKeys:
         return tuple(dict.fromkeys(warning for known in self._known.values() for warning in known.warnings))
 
     def key_types(self, target: Target) -> tuple[str, ...]:
-        return self._of(target).key_types(target.key_name, target.port)
+        return self._of(target).key_types(target.key_name, target.key_port)
 
     def check(self, target: Target, blob: bytes) -> None:
         """Return when the key is the target's, else raise HostFailure with what to do."""
-        judgement = self._of(target).judge(target.key_name, target.port, blob)
-        if judgement.trust is Trust.KNOWN:
+        if _believed(self._of(target), target, blob):
             return
-        if judgement.trust is not Trust.UNKNOWN:
-            raise HostFailure(Outcome.HOST_KEY_CHANGED, _changed(target, judgement, blob))
         if not self._accept_new:
             raise HostFailure(Outcome.HOST_KEY_UNKNOWN, _unknown(target, blob))
         self._record(target, blob)
@@ -60,9 +58,13 @@ class HostKeys:
             return self._known[target.known_hosts]
 
     def _record(self, target: Target, blob: bytes) -> None:
-        file, name = target.known_hosts[0], host_key_name(target.key_name, target.port)
+        """Write the key down, unless a thread or a program that was faster wrote one for this very name."""
+        file, name = target.known_hosts[0], host_key_name(target.key_name, target.key_port)
         try:
-            append_known_host(file, name, blob)
+            with _locked(file) as descriptor:
+                if _believed(read_known_hosts(target.known_hosts), target, blob):
+                    return
+                _append(descriptor, name, blob)
         except OSError as exc:
             raise HostFailure(
                 Outcome.HOST_KEY_UNKNOWN, f"its key cannot be recorded in {file}: {exc.strerror}"
@@ -71,18 +73,32 @@ class HostKeys:
             self.recorded.append(f"{name} {fingerprint(blob)} in {file}")
 
 
-def append_known_host(file: Path, name: str, blob: bytes) -> None:
-    """Add one line to `file`, made private when it is new. One locked write, so that no line is ever torn."""
+def _believed(known: KnownHosts, target: Target, blob: bytes) -> bool:
+    """Whether the key is on file; False where no line names the host. Raises HostFailure for any other key."""
+    judgement = known.judge(target.key_name, target.key_port, blob)
+    if judgement.trust in (Trust.KNOWN, Trust.UNKNOWN):
+        return judgement.trust is Trust.KNOWN
+    raise HostFailure(Outcome.HOST_KEY_CHANGED, _changed(target, judgement, blob))
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[int]:
+    """The file open for appending, made private when it is new, and ours alone for the while."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    line = f"{name} {key_type_of(blob)} {base64.b64encode(blob).decode()}\n".encode()
     descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        size = os.fstat(descriptor).st_size
-        unfinished = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, b"\n" + line if unfinished else line)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _append(descriptor: int, name: str, blob: bytes) -> None:
+    """Add one line in one write, so that no line is ever torn."""
+    line = f"{name} {key_type_of(blob)} {base64.b64encode(blob).decode()}\n".encode()
+    size = os.fstat(descriptor).st_size
+    unfinished = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    os.write(descriptor, b"\n" + line if unfinished else line)
 
 
 def prefer_types(offered: Sequence[str], on_file: Sequence[str]) -> list[str]:
@@ -99,7 +115,7 @@ def _unknown(target: Target, blob: bytes) -> str:
     port = "" if target.port == 22 else f"-p {target.port} "
     return (
         f"its key is not on file ({key_type_of(blob)} {fingerprint(blob)}): "
-        f"connect once with `ssh {port}{target.user}@{target.key_name}`, or use --accept-new"
+        f"connect once with `ssh {port}{target.user}@{target.address}`, or use --accept-new"
     )
 
 
@@ -108,7 +124,7 @@ def _changed(target: Target, judgement: Judgement, blob: bytes) -> str:
     presented = f"{key_type_of(blob)} {fingerprint(blob)}"
     if judgement.trust is Trust.REVOKED:
         return f"its key {presented} is revoked in {judgement.entry.place}: do not trust this host"
-    name = host_key_name(target.key_name, target.port)
+    name = host_key_name(target.key_name, target.key_port)
     return (
         f"its key {presented} is not the {judgement.entry.key_type} key in {judgement.entry.place}: if the host was "
         f"re-installed, run `ssh-keygen -f {judgement.entry.file} -R '{name}'` and add the new key; else beware"

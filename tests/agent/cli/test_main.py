@@ -10,9 +10,10 @@ import types
 import pytest
 
 from gua import __version__
-from gua.cli.main import COMMANDS, main, run_command
+from gua.cli.main import COMMANDS, build_parser, main, run_command
 from gua.errors import DatabaseMissing
 from gua.frames import unwrap_document
+from tests.explained import assert_explained
 
 NONCE = "ab" * 16
 
@@ -53,6 +54,21 @@ def test_every_command_has_complete_help(name: str, capsys: pytest.CaptureFixtur
         main([name, "--help"])
     assert exit_.value.code == 0
     assert COMMANDS[name][1][1:] in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained_and_every_json_has_its_format(name: str) -> None:
+    assert_explained(build_parser("gua", COMMANDS, name), name)
+
+
+@pytest.mark.parametrize("name", ["report", "doctor", "sync-once", "demo"])
+def test_json_is_short_for_format_json(name: str) -> None:
+    parser = build_parser("gua", COMMANDS, name)
+    assert [parser.parse_args([name, *words]).format for words in (["--json"], ["--format", "json"], [])] == [
+        "json",
+        "json",
+        "text",
+    ]
 
 
 def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

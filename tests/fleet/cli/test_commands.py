@@ -6,23 +6,30 @@ import json
 import os
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
+
 from tests.fleet.ssh.sshd import REPOSITORY, write_agent
 
-READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None}])'
-NOT_READY = (
-    'answer(ready=False, checks=[{"id": "driver", "status": "fail", "summary": "no driver", "cure": "load it"}])'
-)
+READY = 'answer(checks=[{"id": "os", "status": "ok", "summary": "Linux", "cure": None, "details": {}}])'
+NOT_READY = """
+check = {"id": "driver", "status": "fail", "summary": "no driver", "cure": "load it", "details": {}}
+answer(ready=False, checks=[check])
+"""
 OBSERVATION = """
 card = {"uuid": "GPU-1", "index": 0, "name": "H100", "memory_total_mb": 81559, "mig": None}
 holder = {"user": "alice", "process": "py\\x1bthon", "pid": 7, "memory_mb": 6144, "type": "compute"}
-now = {"state": "idle-held", "reason": None, "util_pct": 0, "memory_used_mb": 6200, "holders": [holder]}
-lost = {"state": "unknown", "reason": "card_lost", "util_pct": None, "memory_used_mb": None, "holders": []}
+at = {"at": "2026-03-02T12:00:00Z", "since": "2026-03-02T11:00:00Z"}
+now = {"state": "idle-held", "reason": None, "util_pct": 0, "memory_used_mb": 6200, "holders": [holder], **at}
+lost = {"state": "unknown", "reason": "card_lost", "util_pct": None, "memory_used_mb": None, "holders": [], **at}
 cards = [dict(card, index=1, now=lost), dict(card, now=now)]
-answer(schema="gua.observation/1", status="partial", stored=False, stored_reason="not permitted", cards=cards,
-       errors=["card 1 is lost"])
+host = dict.fromkeys(("hostname", "store_id", "boot_id", "machine_id", "agent_version"), "x")
+answer(schema="gua.observation/1", observed_at=at["at"], status="partial", stored=False, stored_reason="not permitted",
+       cards=cards, errors=["card 1 is lost"], push={"mode": "auto", "result": "not-enrolled"},
+       host={**host, "driver_version": None, "scheduler": None})
 """
 
 
@@ -56,7 +63,7 @@ def test_doctor_groups_equal_findings_and_names_the_host_that_did_not_answer(tmp
     assert done.returncode == 1
     assert "4 hosts: 1 ready, 2 not ready (b, c), 1 did not answer (d)" in done.stdout
     assert [line.split()[-2:] for line in done.stdout.splitlines() if line.startswith("fail")] == [["b,", "c"]]
-    assert "d       agent-missing" in done.stdout
+    assert "d     agent-missing" in done.stdout
     assert "Linux" not in done.stdout
     assert f"inventory: {tmp_path}/hosts.yml (--hosts), 4 hosts" in done.stderr
 
@@ -96,6 +103,28 @@ def test_sync_once_shows_the_fleet_now_and_allow_missing_tolerates(
     assert "\x1b" not in done.stdout
 
 
+def test_sync_once_host_that_cannot_measure_is_a_failure(tmp_path: Path) -> None:
+    broken = OBSERVATION.replace('"partial"', '"error"').replace("cards=cards", "cards=[]")
+    hosts = str(_inventory(tmp_path, {"a": broken, "b": OBSERVATION}))
+    assert _run(tmp_path, "sync-once", "--hosts", hosts).returncode == 1
+
+
+@pytest.mark.parametrize("command", ["hosts", "doctor", "sync-once"])
+def test_every_document_fits_its_schema_and_every_field_is_described(tmp_path: Path, command: str) -> None:
+    file = _inventory(tmp_path, {"a": OBSERVATION if command == "sync-once" else NOT_READY, "d": None})
+    inventory = json.loads(file.read_text())
+    inventory["all"]["hosts"] |= {"b c": None, "m": {"gua_maintenance": True, "gua_cards": 8}}
+    file.write_text(json.dumps(inventory))
+    document = json.loads(_run(tmp_path, command, "--json", "--hosts", str(file)).stdout)
+    schema = json.loads(
+        files("gua_fleet.schemas").joinpath(f"gua.fleet-{command}.1.schema.json").read_text(encoding="utf-8")
+    )
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert set(document) == set(schema["properties"])
+    assert set(document["hosts"][0]) == set(schema["properties"]["hosts"]["items"]["properties"])
+
+
 def test_hosts_shows_what_was_understood_without_connecting(tmp_path: Path) -> None:
     file = tmp_path / "inventory.yml"
     file.write_text('all:\n  hosts:\n    a: {ansible_port: 22}\n    "b c":\n    d: {gua_maintenance: new fans}\n')
@@ -105,6 +134,19 @@ def test_hosts_shows_what_was_understood_without_connecting(tmp_path: Path) -> N
     assert "maintenance: new fans" in table.stdout
     assert [(host["name"], host["port"]) for host in document["hosts"]] == [("a", 22), ("b c", None), ("d", None)]
     assert "inventory.yml (the default)" in table.stderr
+
+
+@pytest.mark.parametrize("command", ["hosts", "doctor", "sync-once", "report"])
+def test_names_beyond_the_terminals_encoding_are_replaced_and_stay_themselves_in_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    file = tmp_path / "inventory.yml"
+    file.write_text('all:\n  hosts:\n    "čuník": {gua_maintenance: "žádné"}\n', encoding="utf-8")
+    done = _run(tmp_path, command)
+    assert "?un?k" in done.stdout
+    assert "defect" not in done.stderr
+    assert json.loads(_run(tmp_path, command, "--json").stdout)["hosts"][0]["name"] == "čuník"
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from gua_fleet.cli.demo import typed_command
 from gua_fleet.demo.inventory import inventory_text
 
 
@@ -40,7 +43,7 @@ def test_demo_exits_0_though_a_host_is_missing_and_names_it(
     _, done = shown
     assert done.returncode == 0, done.stderr
     assert "3 of 4 hosts reported. No answer: gpu04 (" in done.stdout
-    assert "gua-fleet report --hosts gua-demo/inventory.yml" in done.stdout
+    assert f"  {sys.executable} -m gua_fleet report --hosts gua-demo/inventory.yml\n" in done.stdout
     assert "Traceback" not in done.stderr
 
 
@@ -121,6 +124,57 @@ def test_demo_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "file/demo: cannot be written: Not a directory" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("content", [b"no database\n" * 1000, b""], ids=["damaged", "empty"])
+def test_demo_history_that_was_left_broken_is_told_with_its_cure_or_made(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "gua-demo/gpu02").mkdir(parents=True)
+    (tmp_path / "gua-demo/gpu02/gua.db").write_bytes(content)
+    done = gua_fleet("demo", cwd=tmp_path)
+    if content:
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1
+        assert last.startswith("gua-fleet: cannot read gua-demo/gpu02/gua.db")
+        assert "remove the directory gua-demo" in last
+    else:
+        assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_demo_that_is_interrupted_leaves_no_traceback(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gua_fleet", "demo"],
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert "making a made-up fleet" in process.stderr.readline()
+    deadline_s = time.monotonic() + 60
+    while not (tmp_path / "gua-demo/gpu03").exists() and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    time.sleep(0.2)  # so that the processes that record are on their way, as a terminal's Ctrl-C would find them
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("argv0", "found", "shown"),
+    [
+        ("/home/x/clone/.venv/bin/gua-fleet", None, ".venv/bin/gua-fleet"),
+        (".venv/bin/gua-fleet", "/usr/bin/gua-fleet", ".venv/bin/gua-fleet"),
+        ("/home/x/clone/.venv/bin/gua-fleet", "/home/x/clone/.venv/bin/gua-fleet", "gua-fleet"),
+        ("/opt/my tools/gua-fleet", None, "'/opt/my tools/gua-fleet'"),
+        ("/home/x/clone/fleet/gua_fleet/__main__.py", "/usr/bin/gua-fleet", "/usr/bin/python3 -m gua_fleet"),
+    ],
+)
+def test_demo_names_the_command_as_it_can_be_typed_here(argv0: str, found: str | None, shown: str) -> None:
+    named = typed_command(argv0, found=found, python="/usr/bin/python3", directory=Path("/home/x/clone"))
+    assert named == shown
 
 
 def test_demo_never_writes_over_an_inventory_that_is_not_its_own(tmp_path: Path) -> None:

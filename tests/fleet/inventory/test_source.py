@@ -36,3 +36,8 @@ def test_find_unreadable_ansible_cfg_is_named() -> None:
     Path("ansible.cfg").write_text("no section\n")
     with pytest.raises(InventoryError, match=r"ansible\.cfg cannot be read"):
         find_source(None, {})
+
+
+def test_find_empty_option_is_no_directory() -> None:
+    with pytest.raises(InventoryError, match="--hosts is empty"):
+        find_source("", {})

@@ -15,6 +15,7 @@ from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
 
 NONCE = "0123456789abcdef" * 2
 HOST = Host("n", "n")
+DOCTOR = {"schema": "gua.doctor/1", "generated_at": "2026-03-02T12:00:10Z", "ready": False, "checks": []}
 BECOMES = Host("n", "n", become=True)
 
 
@@ -42,7 +43,7 @@ def test_sync_once_probe_pushes_where_enrolled_and_writes() -> None:
 
 @pytest.mark.parametrize("exit_status", [0, 1])
 def test_interpret_valid_document_is_ok_whatever_the_exit_status(exit_status: int) -> None:
-    document = {"schema": "gua.doctor/1", "ready": False, "checks": [], "unheard": 1}
+    document = {**DOCTOR, "unheard": 1}
     assert _read(_framed(document, exit_status)) == Reading(Outcome.OK, None, document)
 
 

@@ -18,6 +18,11 @@ from gua_fleet.model import Host
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
+_HAS_CLIENT = all(shutil.which(command) for command in ("ssh", "ssh-keygen"))
+_NO_CLIENT = "needs OpenSSH's ssh and ssh-keygen: install openssh-client"
+needs_openssh = pytest.mark.skipif(not _HAS_CLIENT, reason=_NO_CLIENT)
+
+
 def find_sshd() -> str:
     """Path of sshd; skips the test where it is not installed."""
     path = shutil.which("sshd") or next((p for p in ("/usr/sbin/sshd",) if os.access(p, os.X_OK)), None)
@@ -30,6 +35,8 @@ class Keys:
     """Key pairs made once: `client` is let in, `stranger` is not, `host`, `other_host` and `rsa_host` are hosts'."""
 
     def __init__(self, folder: Path) -> None:
+        if not _HAS_CLIENT:
+            pytest.skip(_NO_CLIENT)
         self.folder = folder
         for name, kind in (
             ("client", "ed25519"),
@@ -145,7 +152,8 @@ nonce = sys.argv[sys.argv.index("--frame") + 1]
 def frame(document):
     return wrap_document(json.dumps(document), nonce)
 def answer(**more):
-    document = {{"schema": "gua.doctor/1", "ready": True, "checks": [], "arguments": sys.argv[1:]}}
+    document = {{"schema": "gua.doctor/1", "generated_at": "2026-03-02T12:00:10Z", "ready": True, "checks": []}}
+    document["arguments"] = sys.argv[1:]
     sys.stdout.write(frame({{**document, **more}}))
 {body}
 """

@@ -44,17 +44,17 @@ def _speak(client: socket.socket, conversation: Conversation, over: threading.Ev
 
 
 def silent(client: socket.socket, over: threading.Event) -> None:
-    over.wait(30)
+    over.wait(300)
 
 
 def endless_banner(client: socket.socket, over: threading.Event) -> None:
-    while not over.wait(0.05):
+    while not over.wait(0.5):  # the library gives up after a hundred lines
         client.sendall(b"please wait\r\n")
 
 
 def banner_then_silence(client: socket.socket, over: threading.Event) -> None:
     client.sendall(b"SSH-2.0-Stalled\r\n")
-    over.wait(30)
+    over.wait(300)
 
 
 def hangs_up(client: socket.socket, over: threading.Event) -> None:
@@ -74,7 +74,7 @@ class StallAt(paramiko.ServerInterface):
 
     def _pass(self, stage: str) -> None:
         if stage == self._stage:
-            self._over.wait(30)
+            self._over.wait(300)
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gua_fleet.ssh.hostkeys import KnownHosts, Trust, fingerprint, host_key_name, read_known_hosts
+from tests.fleet.ssh.sshd import needs_openssh
 
 
 def _blob(number: int, key_type: str = "ssh-ed25519") -> bytes:
@@ -34,7 +35,7 @@ def _read(tmp_path: Path, content: str | bytes) -> KnownHosts:
         ("[gpu1]:2222", "gpu1", 2222, Trust.KNOWN),
         ("[gpu1]:2222", "gpu1", 22, Trust.UNKNOWN),
         ("[gpu1]:2222", "gpu1", 2223, Trust.UNKNOWN),
-        ("gpu1", "gpu1", 2222, Trust.KNOWN),  # a line without a port speaks for every port, as in OpenSSH
+        ("gpu1", "gpu1", 2222, Trust.KNOWN),  # a line without a port vouches at every port, as in OpenSSH
         ("gpu?.example.org", "gpu1.example.org", 22, Trust.KNOWN),
         ("*.example.org", "gpu1.example.org", 22, Trust.KNOWN),
         ("*.example.org,!gpu1.example.org", "gpu1.example.org", 22, Trust.UNKNOWN),
@@ -47,6 +48,7 @@ def test_judge_names(tmp_path: Path, names: str, host: str, port: int, trust: Tr
     assert _read(tmp_path, f"{names} {_text(1)}\n").judge(host, port, _blob(1)).trust is trust
 
 
+@needs_openssh
 @pytest.mark.parametrize("port", [22, 2222])
 def test_judge_hashed_name_as_ssh_keygen_writes_it(tmp_path: Path, port: int) -> None:
     file = tmp_path / "known_hosts"
@@ -63,6 +65,10 @@ def test_judge_other_key_is_changed_and_names_the_line(tmp_path: Path) -> None:
     assert judgement.trust is Trust.CHANGED
     assert judgement.entry is not None
     assert judgement.entry.place == f"{tmp_path}/known_hosts:3"
+
+
+def test_judge_other_key_at_a_port_without_a_line_is_unknown_as_in_openssh(tmp_path: Path) -> None:
+    assert _read(tmp_path, f"gpu1 {_text(1)}\n").judge("gpu1", 2222, _blob(2)).trust is Trust.UNKNOWN
 
 
 def test_judge_key_of_another_type_than_on_file_is_changed(tmp_path: Path) -> None:
@@ -121,6 +127,7 @@ def test_key_types_are_those_on_file(tmp_path: Path) -> None:
     assert _read(tmp_path, content).key_types("gpu1", 22) == ("ssh-ed25519", "ssh-rsa")
 
 
+@needs_openssh
 def test_fingerprint_is_what_ssh_keygen_prints(tmp_path: Path) -> None:
     file = tmp_path / "key.pub"
     file.write_text(_text(7) + "\n")

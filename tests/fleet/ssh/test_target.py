@@ -1,15 +1,11 @@
 from __future__ import annotations
 
 import getpass
-import shutil
 from pathlib import Path
-
-import pytest
 
 from gua_fleet.model import Host
 from gua_fleet.ssh.target import SshConfig, target_from_options
-
-needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs OpenSSH's ssh")
+from tests.fleet.ssh.sshd import needs_openssh
 
 
 def test_target_silent_inventory_means_port_22_and_the_local_user() -> None:
@@ -40,7 +36,7 @@ def _config(tmp_path: Path, text: str) -> dict[str, str]:
     return {"-F": str(file)}
 
 
-@needs_ssh
+@needs_openssh
 def test_target_ssh_config_is_read_by_openssh_with_include_and_match(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("Host gpu*\n  User bob\n  ProxyJump bastion\n")
     text = (
@@ -51,14 +47,14 @@ def test_target_ssh_config_is_read_by_openssh_with_include_and_match(tmp_path: P
     assert target.identity_files == (Path("/k"),)
 
 
-@needs_ssh
+@needs_openssh
 def test_target_inventory_wins_over_ssh_config(tmp_path: Path) -> None:
     options = _config(tmp_path, "Host *\n  Port 2200\n  User bob\n  ProxyJump bastion\n")
     target = SshConfig().target(Host("n", "n", port=22, user="alice", jump="other", ssh_options=options))
     assert (target.port, target.user, target.jump) == (22, "alice", "other")
 
 
-@needs_ssh
+@needs_openssh
 def test_target_broken_ssh_config_is_named_once_and_left_out(tmp_path: Path) -> None:
     config = SshConfig()
     for name in ("a", "b"):

@@ -55,6 +55,26 @@ def test_translate_the_librarys_own_limits_are_timeouts(words: str) -> None:
     assert (failure.outcome, failure.stage) == (Outcome.TIMEOUT, "open")
 
 
+def test_translate_banner_that_did_not_come_in_time_is_a_timeout() -> None:
+    """Which of the two limits ends the wait is a matter of luck, and the words of this one hide that it was one."""
+    try:
+        try:
+            raise TimeoutError
+        except TimeoutError as exc:
+            raise paramiko.SSHException("Error reading SSH protocol banner" + str(exc))  # noqa: B904 - as the library
+    except paramiko.SSHException as exc:
+        failure = translate(exc, _attempt("connect"), _target(), [])
+    assert (failure.outcome, failure.stage) == (Outcome.TIMEOUT, "connect")
+
+
+def test_timeout_before_the_deadline_says_how_long_it_was_waited() -> None:
+    attempt = Attempt(Host("n", "n"), 20)
+    attempt.started_s -= 10.04
+    assert attempt.timeout().detail == "no SSH conversation came about within 10 s"
+    attempt.started_s -= 10
+    assert attempt.timeout().detail == "no SSH conversation came about within 20 s"
+
+
 def test_translate_after_cancelling_everything_is_a_timeout() -> None:
     attempt = _attempt("exec")
     attempt.cancel()

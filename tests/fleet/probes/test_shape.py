@@ -1,0 +1,174 @@
+"""No document, however odd, gets past the probe and then trips the merge, the tables or the JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gua.frames import wrap_document
+from gua.schemas import NAMES, load_schema
+from gua.units import parse_time_ms
+from gua_fleet.merge import merge_reports
+from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.probes.answer import Answer
+from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.probes.probe import Probe, Reading
+from gua_fleet.probes.report import report_probe
+from gua_fleet.probes.shape import Misshapen, check_shape
+from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
+from gua_fleet.render_json import render_json
+from gua_fleet.render_table import render_fleet
+from tests.documents import NOW, card, report, states, user
+from tests.golden import load
+
+NONCE = "0123456789abcdef" * 2
+GOLDEN = load("agent_report.json")
+SINCE_MS, UNTIL_MS = (parse_time_ms(GOLDEN["window"][end]) for end in ("since", "until"))
+PROBE = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz=GOLDEN["tz"])
+CHECK = {"id": "os", "status": "ok", "summary": "Linux", "cure": None, "details": {}}
+DOCTOR = {"schema": "gua.doctor/1", "generated_at": NOW, "ready": True, "checks": [CHECK]}
+
+ODD: list[Any] = [
+    *(None, True, "", "5", "\x1b[2J<b>", "\ud800", "2026-02-31T00:00:00Z", [], {}, [None], {"a": None}),
+    *(-1, -0.5, 10**300, 1e300, 10**4000, float("nan"), float("inf"), "x" * 5000),
+]
+MISSING = object()
+
+
+def read(document: Any, probe: Probe = PROBE) -> Reading:
+    return probe.interpret(Host("h", "h"), Answer(0, wrap_document(json.dumps(document), NONCE).encode(), b""), NONCE)
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a document, the first item of each list only."""
+    if path:
+        yield path
+    children = node.items() if isinstance(node, dict) else enumerate(node[:1]) if isinstance(node, list) else ()
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+def altered(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    changed = deepcopy(document)
+    node = changed
+    for key in path[:-1]:
+        node = node[key]
+    if value is MISSING:
+        del node[path[-1]]
+    else:
+        node[path[-1]] = value
+    return changed
+
+
+def with_any_words(schema: Any) -> Any:
+    """The schema with any text where it lists words."""
+    if isinstance(schema, list):
+        return [with_any_words(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "enum" in schema or isinstance(schema.get("const"), str):
+        return {"type": "string"}
+    return {key: with_any_words(value) for key, value in schema.items()}
+
+
+def show_beside_a_sound_host(document: Any) -> None:
+    results = [
+        HostResult(Host("odd", "odd"), Outcome.OK, document=document),
+        HostResult(Host("sound", "sound"), Outcome.OK, document=GOLDEN),
+    ]
+    merged = merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz=GOLDEN["tz"], generated_at_ms=UNTIL_MS)
+    json.loads(render_json(merged), parse_constant=pytest.fail)
+    assert "\x1b" not in render_fleet(merged)
+
+
+@pytest.mark.parametrize("path", list(places(GOLDEN)), ids=lambda path: ".".join(map(str, path)))
+def test_report_with_one_odd_place_is_refused_or_can_be_shown(path: tuple[Any, ...]) -> None:
+    for value in [*ODD, MISSING]:
+        reading = read(altered(GOLDEN, path, value))
+        if reading.outcome is Outcome.OK:
+            show_beside_a_sound_host(reading.document)
+        else:
+            assert reading.outcome is Outcome.BAD_OUTPUT
+            assert len((reading.detail or "").splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_schema_of_the_agent_is_understood(name: str) -> None:
+    with pytest.raises(Misshapen, match="the document is no object"):
+        check_shape([], name.replace(".1", "/1"))
+
+
+def test_shape_agrees_with_a_full_validator_but_for_words_not_heard_of() -> None:
+    validator, disagreed = Draft202012Validator(with_any_words(load_schema("gua.report.1"))), []
+    # 5.0 is an integer to the validator, and the library's numbers know no bounds
+    odd = [value for value in ODD if not isinstance(value, float) and value not in (10**300, 10**4000)]
+    for path in places(GOLDEN):
+        for value in [*odd, MISSING]:
+            document = altered(GOLDEN, path, value)
+            try:
+                check_shape(document, "gua.report/1")
+                passes = True
+            except Misshapen:
+                passes = False
+            if passes is not validator.is_valid(document) and value != "2026-02-31T00:00:00Z":
+                disagreed.append((path, value))
+    assert disagreed == []
+
+
+def test_shape_names_the_place() -> None:
+    document = report([card("GPU-a", states(1))], [user("alice", states(1)), user("bob", states(1))])
+    document["users"][1]["card_s"] = "many"
+    with pytest.raises(Misshapen) as caught:
+        check_shape(document, "gua.report/1")
+    assert str(caught.value) == "users[1].card_s is no number"
+
+
+def test_document_with_fields_and_words_of_a_newer_agent_is_read_all_the_same() -> None:
+    newer = deepcopy(GOLDEN) | {"power": {"watts": 3}}
+    newer["cards"][0]["now"]["state"] = "asleep"
+    assert read(newer) == Reading(Outcome.OK, None, newer)
+    show_beside_a_sound_host(newer)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("coverage", "expected_card_s"), 1e12, "expects more card time than its cards have"),
+        (("card_s", "active"), 1e9, "states are not what it observed"),
+        (("users", 0, "card_s"), 1e9, "a user has more card time"),
+        (("users", 0, "share_s"), 1e9, "a user's share"),
+        (("cards", 0, "card_s", "active"), 1e9, "the cards do not make up the host"),
+        (("window", "since"), "1999-01-01T00:00:00Z", "which was not asked"),
+        (("window", "until"), "2999-01-01T00:00:00Z", "which was not asked"),
+    ],
+)
+def test_report_that_cannot_be_true_is_refused(path: tuple[Any, ...], value: Any, words: str) -> None:
+    reading = read(altered(GOLDEN, path, value))
+    assert reading.outcome is Outcome.BAD_OUTPUT
+    assert words in (reading.detail or "")
+    assert reading.document is None
+
+
+def test_users_folded_together_may_have_more_card_time_than_there_was() -> None:
+    many = altered(GOLDEN, ("users", 0, "user"), "(expired)")
+    assert read(altered(many, ("users", 0, "card_s"), 1e9)).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("probe", [DOCTOR_PROBE, SYNC_ONCE_PROBE, PROBE])
+def test_document_nested_beyond_reason_is_refused(probe: Probe) -> None:
+    deep: Any = 0
+    for _ in range(400):
+        deep = [deep]
+    reading = read(DOCTOR | {"schema": probe.schema, "checks": [CHECK | {"details": {"deep": deep}}]}, probe)
+    assert reading.outcome is Outcome.BAD_OUTPUT
+    assert "nested beyond reason" in (reading.detail or "")
+
+
+def test_not_a_number_anywhere_is_no_json() -> None:
+    reading = read(DOCTOR | {"unheard": float("nan")}, DOCTOR_PROBE)
+    assert reading == Reading(Outcome.BAD_OUTPUT, "the agent's document is not JSON")

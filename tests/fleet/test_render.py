@@ -1,0 +1,38 @@
+"""The small tables: one line a row for programs, no wider than the screen for people."""
+
+from __future__ import annotations
+
+import pytest
+from wcwidth import wcswidth
+
+from gua_fleet.render import Cell, table
+
+HEADERS = ("host", "cards", "why")
+ROWS: list[tuple[Cell, ...]] = [
+    ("gpu01", 0, "no agent at /opt/gua/current/bin/gua or on PATH: deploy it with ansible-playbook deploy.yml"),
+    ("gpu02.cluster.example.org", None, "x" * 200),
+    ("\x1b[2J名前", 8, "two\nlines"),
+]
+
+
+def test_table_for_programs_has_one_line_a_row_and_shows_zero_and_unknown_apart() -> None:
+    lines = table(HEADERS, ROWS).splitlines()
+    assert len(lines) == 2 + len(ROWS)
+    assert [line.split()[1] for line in lines[2:]] == ["0", "-", "8"]
+    assert "\\x1b[2J" in lines[4]
+    assert "two\\x0alines" in lines[4]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_table_for_people_is_no_wider_than_the_screen_and_loses_no_word(columns: int) -> None:
+    text = table(HEADERS, ROWS, columns)
+    assert max(map(wcswidth, text.splitlines())) <= columns
+    assert {"deploy", "gpu01", "ansible-playbook", "PATH:"} <= set(text.split())
+
+
+def test_table_that_cannot_fit_is_still_a_table() -> None:
+    assert max(map(wcswidth, table(HEADERS, ROWS, 10).splitlines())) < 60
+
+
+def test_table_without_rows_is_its_headers() -> None:
+    assert table(HEADERS, [], 80).splitlines()[0] == "host  cards  why"

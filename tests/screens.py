@@ -1,0 +1,132 @@
+"""Screens and tables in the documentation that come from the program itself.
+
+`python -m tests.screens` writes them anew; a test fails when one is out of date. A block is what lies between
+`<!-- screen: NAME -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gua.cli.main import COMMANDS as AGENT_COMMANDS
+from gua.cli.report import read_report
+from gua.config import KEYS, describe_default
+from gua.location import Location
+from gua_fleet.ask import ask_inventory
+from gua_fleet.cli.demo import closing_text
+from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
+from gua_fleet.demo.fleet import database, make_fleet
+from gua_fleet.inventory.load import load_inventory
+from gua_fleet.merge import merge_reports
+from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.probes.report import report_probe
+from gua_fleet.render_table import render_fleet
+from gua_fleet.ssh.sweep import SweepSettings
+
+ROOT = Path(__file__).parent.parent
+# A Monday morning, so that the week is whole.
+NOW_MS = 1_772_438_400_000  # 2026-03-02T08:00:00Z
+SINCE_MS = NOW_MS - 7 * 86_400_000
+
+
+class StandingClock:
+    """It is always the same moment."""
+
+    def now_ms(self) -> int:
+        return NOW_MS
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+    def sleep_s(self, seconds: float) -> None:
+        raise AssertionError("nothing on a screen waits")
+
+
+def fleet_demo() -> str:
+    """What `make demo` prints, made by the same functions, at a moment that stays."""
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)  # so that the screen names the inventory as a reader will see it
+        try:
+            return _fleet_demo(Path("gua-demo"))
+        finally:
+            os.chdir(here)
+
+
+def _fleet_demo(directory: Path) -> str:
+    inventory = make_fleet(directory, now_ms=NOW_MS, utc_offset_ms=0)
+    probe = report_probe(since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC")
+    results = [
+        _local_result(host, directory) if host.connection == "local" else None
+        for host in load_inventory(str(inventory)).hosts
+    ]
+    asked = ask_inventory(load_inventory(str(inventory), limit="gpu04"), probe, SweepSettings(1, 20.0, False))
+    answers = [result or asked.results[0] for result in results]
+    document = merge_reports(answers, since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC", generated_at_ms=NOW_MS)
+    return render_fleet(document) + closing_text(inventory, ".venv/bin/gua-fleet")
+
+
+def _local_result(host: Host, directory: Path) -> HostResult:
+    location = Location(database(directory, host.name).absolute(), "the demonstration's")
+    report = read_report(location, SINCE_MS, NOW_MS, "UTC", None, StandingClock())
+    return HostResult(host, Outcome.OK, document=dict(report))
+
+
+def commands() -> str:
+    """Every command of both programs in one line."""
+    lines = ["| command | does |", "| --- | --- |"]
+    for program, table in (("gua-fleet", FLEET_COMMANDS), ("gua", AGENT_COMMANDS)):
+        lines += [f"| `{program} {name}` | {summary} |" for name, (_, summary) in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def settings() -> str:
+    """The keys of the settings file, as a table."""
+    lines = ["| section | key | default | meaning | write |", "| --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| `[{key.section}]` | `{key.name}` | {_default(describe_default(key))} | {key.meaning} | {key.kind.value} |"
+        for key in KEYS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _default(text: str) -> str:
+    return text if text == "not set" else f"`{text}`"
+
+
+def _screen(text: str) -> str:
+    return f"```text\n{text}```\n"
+
+
+# file -> name of the block -> what belongs into it
+BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
+    "docs/settings.md": {"settings": settings},
+}
+
+
+def with_blocks(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
+    """`text` with its blocks filled anew. Raises ValueError when one is not there exactly once."""
+    for name, make in blocks.items():
+        begin, end = f"<!-- screen: {name} -->\n", "<!-- end -->"
+        made = f"{begin}{make()}{end}"
+        text, count = re.subn(re.escape(begin) + ".*?" + re.escape(end), lambda _, made=made: made, text, flags=re.S)
+        if count != 1:
+            raise ValueError(f"{count} blocks named {name}")
+    return text
+
+
+def main() -> None:
+    for name, blocks in BLOCKS.items():
+        path = ROOT / name
+        path.write_text(with_blocks(path.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
+
+
+if __name__ == "__main__":
+    main()
