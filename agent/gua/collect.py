@@ -54,6 +54,7 @@ class Collector:
             cards=tuple(self._judge(card, identities) for card in reconciled.cards),
             driver_version=snapshot.driver_version,
             fault=snapshot.fault,
+            mig_parents=snapshot.mig_parents,
         )
 
     def close(self) -> None:

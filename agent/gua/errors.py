@@ -6,6 +6,7 @@
     ├── DatabaseMissing         2  no database there yet
     ├── NoGpu                   2  no NVIDIA device on the PCI bus, so there is no history to read
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
+    │   ├── DatabaseForbidden   1  this user may not read it: names the group that may
     │   └── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
     ├── NvmlUnavailable         1  the NVML library or the driver cannot be used
     ├── NotEnrolled             2  a push was asked for and this host has no board
@@ -68,6 +69,12 @@ class DatabaseUnusable(GuaError):
     """The database is there but cannot be used: not a database, newer schema, no permission, locked."""
 
     code = "database_unusable"
+
+
+class DatabaseForbidden(DatabaseUnusable):
+    """The database may not be read by this user; the message names who may."""
+
+    code = "database_forbidden"
 
 
 class DatabaseDamaged(DatabaseUnusable):

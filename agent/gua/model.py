@@ -164,10 +164,12 @@ class Snapshot:
 
     fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline.
     cards in NVML index order, MIG instances after their parent's place, the parent of MIG instances left out.
+    mig_parents: UUIDs of the cards cut into instances, also of those that have none now.
     """
 
     cards: tuple[CardReading, ...] = ()
     lost: tuple[LostSlot, ...] = ()
+    mig_parents: tuple[str, ...] = ()
     driver_version: Optional[str] = None
     nvml_version: Optional[str] = None
     fault: Optional[Fault] = None
@@ -285,6 +287,7 @@ class Tick:
 
     ts_ms: Unix UTC milliseconds when sampling began. cover_ms: how much time it may stand for (the run's
     interval; 0 for a `sync-once` outside a timer). cards: every card known here and not retired, absent ones too.
+    mig_parents: see Snapshot.
     """
 
     ts_ms: int
@@ -293,6 +296,7 @@ class Tick:
     cards: tuple[CardTick, ...]
     driver_version: Optional[str] = None
     fault: Optional[Fault] = None
+    mig_parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -76,14 +76,19 @@ def _absent_cards(snapshot: Snapshot, known: Sequence[KnownDevice]) -> tuple[Car
         if device.uuid in lost
         else _absent(device, Reason.CARD_MISSING)
         for device in gone
-        if device.uuid in lost or not is_superseded(device, snapshot.cards)
+        if device.uuid in lost or not is_superseded(device, snapshot.cards, snapshot.mig_parents)
     )
 
 
-def is_superseded(device: KnownDevice, cards: Iterable[CardReading]) -> bool:
+def is_superseded(device: KnownDevice, cards: Iterable[CardReading], mig_parents: Sequence[str]) -> bool:
     """Whether the place of an absent device is taken: by another card in its slot, by the instances that a card
-    was split into, or by what a MIG card became after its instance was removed. cards: those that answer."""
+    was split into, or by what a MIG card became after its instance was removed.
+
+    cards: those that answer. mig_parents: see Snapshot.
+    """
     places = {device.uuid} if device.mig is None else {device.uuid, device.mig.parent_uuid}
+    if not places.isdisjoint(mig_parents):
+        return True
     for card in cards:
         if device.pci_bus_id is not None and card.pci_bus_id == device.pci_bus_id:
             return True

@@ -15,15 +15,15 @@ MS_PER_HOUR = 3_600_000
 BYTES_PER_MB = 1 << 20
 
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": MS_PER_HOUR, "d": 86_400_000, "w": 7 * 86_400_000}
-# Beyond it nothing is measured, and whole numbers stop fitting where they are stored.
-_LONGEST_MS = 365_000 * _UNIT_MS["d"]
+# Longer than any history; beyond it numbers stop fitting where they are stored.
+_LONGEST_MS = 10**9 * _UNIT_MS["d"]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 
 def parse_duration_ms(text: str) -> int:
     """Milliseconds in a duration such as `200ms`, `30s`, `1m`, `1h`, `7d`, `1h30m`.
 
-    Always positive, at most a thousand years. Raises UsageError for anything else, naming the accepted form.
+    Always positive, at most 10^9 days. Raises UsageError for anything else, naming the accepted form.
     """
     compact = text.strip().lower()
     parts = _DURATION.findall(compact)
@@ -31,7 +31,7 @@ def parse_duration_ms(text: str) -> int:
         raise UsageError(f"not a duration: {text!r} (write 200ms, 30s, 1m, 1h, 7d)")
     total = sum(float(number) * _UNIT_MS[unit] for number, unit in parts)
     if total > _LONGEST_MS:
-        raise UsageError(f"a duration of more than a thousand years: {text[:40]!r} (write 200ms, 30s, 1m, 1h, 7d)")
+        raise UsageError(f"longer than 1000000000d: {text[:40]!r} (write 200ms, 30s, 1m, 1h, 7d)")
     if total < 1:
         raise UsageError(f"a duration must be longer than zero: {text!r} (write 200ms, 30s, 1m, 1h, 7d)")
     return round(total)

@@ -14,6 +14,8 @@ from gua_fleet.show import one_line
 Cell = str | int | float | None
 
 _GAP = "  "
+# A reason ends in its cure, which must not be cut off; a host still cannot fill the screen.
+_TEXT_LIMIT = 400
 # Narrower than this, a column of sentences is a column of syllables.
 _LEAST = 12
 
@@ -24,7 +26,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int |
     columns: long cells go on in further lines so that the table is no wider, as far as that makes sense; None: one
     line for each row, for programs.
     """
-    cells = [["-" if cell is None else one_line(str(cell)) for cell in row] for row in rows]
+    cells = [["-" if cell is None else one_line(str(cell), _TEXT_LIMIT) for cell in row] for row in rows]
     lines = (
         cells if columns is None else [line for row in cells for line in _broken(row, _widths(headers, cells, columns))]
     )

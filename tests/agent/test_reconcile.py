@@ -131,6 +131,11 @@ def test_an_instance_removed_from_a_living_card_is_not_missing(survivor: CardRea
     assert absences(Snapshot(cards=(survivor,)), gone) == {survivor.uuid: None}
 
 
+@pytest.mark.parametrize("gone", [known("P", 0), known("MIG-1", 0, pci="bus-P", mig=Mig("P", "1g.10gb"))])
+def test_a_card_cut_into_no_instance_at_all_is_not_missing(gone: KnownDevice) -> None:
+    assert absences(Snapshot(cards=(card("A", 1),), mig_parents=("P",)), gone) == {"A": None}
+
+
 def test_all_instances_of_a_lost_card_are_lost() -> None:
     devices = [known(f"MIG-{n}", 1, pci="bus-P", mig=Mig("P", "1g.10gb")) for n in range(3)]
     snapshot = Snapshot(cards=(card("A", 0),), lost=(LostSlot(1, LOST),))

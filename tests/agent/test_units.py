@@ -71,7 +71,7 @@ def test_memory_is_shown_in_whole_mib_as_nvidia_smi_does() -> None:
     assert [bytes_to_mb(size) for size in (0, (1 << 20) - 1, 1 << 20, 85_520_809_984)] == [0, 0, 1, 81_559]
 
 
-@pytest.mark.parametrize("text", ["9" * 400 + "d", "999999999999999999d", "365001d"])
-def test_parse_duration_beyond_a_thousand_years_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="thousand years"):
+@pytest.mark.parametrize("text", ["9" * 400 + "d", "999999999999999999d", "1000000001d"])
+def test_parse_duration_beyond_what_can_be_stored_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="longer than"):
         parse_duration_ms(text)

@@ -36,3 +36,9 @@ def test_table_that_cannot_fit_is_still_a_table() -> None:
 
 def test_table_without_rows_is_its_headers() -> None:
     assert table(HEADERS, [], 80).splitlines()[0] == "host  cards  why"
+
+
+def test_table_keeps_the_cure_at_the_end_of_a_long_reason() -> None:
+    reason = "its key is not the one on file: " + "x" * 200 + " run `ssh-keygen -R gpu1`"
+    assert "`ssh-keygen -R gpu1`" in table(HEADERS, [("gpu1", 8, reason)])
+    assert "x" * 500 not in table(HEADERS, [("gpu1", 8, "x" * 1000)])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.model import READING_HANDLE, CardReading, Fault, FaultKind, KnownDevice, Reason, Snapshot
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, Reason, Snapshot
 from gua.reconcile import reconcile
 from gua.text import shown
 
@@ -60,8 +60,9 @@ def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
 
 
 def _why_absent(card: CardReading) -> str:
-    fault = card.faults.get(READING_HANDLE)
-    return "missing, NVML does not list it" if fault is None else fault.error
+    # Of a card that was lost while it was read, the last call says so
+    faults = [*card.faults.values()]
+    return faults[-1].error if faults else "missing, NVML does not list it"
 
 
 def _place(card: CardReading) -> str:

@@ -26,6 +26,7 @@ DEADLINE_S = 10.0
 # time would keep such a host unresponsive for ever.
 START_GRACE_S = 60.0
 _YOUNG_S = 1.0
+_REPEAT_S = 600.0
 
 _UNRESPONSIVE = Snapshot(unresponsive=True)
 
@@ -65,6 +66,7 @@ class WorkerClient:
         self._last_start_s: Optional[float] = None
         self._left_out = False
         self._failure = _UNRESPONSIVE
+        self._warned_s: dict[str, float] = {}
 
     def sample(self) -> Snapshot:
         """All cards now; `fault` when the driver or the child failed, `unresponsive` when it did not answer."""
@@ -72,7 +74,7 @@ class WorkerClient:
             return _UNRESPONSIVE
         self._unreaped = None
         if self._child is not None and self._child.has_ended():
-            logger.warning("sampling child ended between ticks pid=%d", self._child.pid)
+            self._warn("sampling child ended between ticks pid=%d", self._child.pid)
             self._failed(_fault("WORKER_ENDED", "the sampling process ended between two ticks"))
             self._retire(self._child)
         if self._child is None and self._too_soon():
@@ -111,7 +113,7 @@ class WorkerClient:
     def _unanswered(self, child: Child) -> Snapshot:
         age_s = self._clock.monotonic_s() - child.started_s
         if child.ready or age_s >= self._start_grace_s:
-            logger.warning("sampling child missed its deadline pid=%d deadline_s=%.1f", child.pid, self._deadline_s)
+            self._warn("sampling child missed its deadline pid=%d deadline_s=%.1f", child.pid, self._deadline_s)
             self._retire(child)
         self._failure = _UNRESPONSIVE
         return _UNRESPONSIVE
@@ -126,6 +128,13 @@ class WorkerClient:
         young = self._last_start_s is not None and self._clock.monotonic_s() - self._last_start_s < _YOUNG_S
         self._left_out = young and not self._left_out
         return self._left_out
+
+    def _warn(self, message: str, *values: object) -> None:
+        """Log; the same again only after a while, for a broken driver gives cause at every tick."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._warned_s.get(message, -_REPEAT_S) >= _REPEAT_S:
+            self._warned_s[message] = now_s
+            logger.warning(message, *values)
 
     def _failed(self, fault: Fault) -> Snapshot:
         self._failure = Snapshot(fault=fault)

@@ -24,6 +24,7 @@ class NvmlReader:
         self._names: dict[str, str] = {}
         self._pci_bus_ids: dict[str, str] = {}
         self._pid_max = 0
+        self._mig_parents: list[str] = []  # met in the reading under way
 
     def open(self) -> Optional[Fault]:
         """Load the library and initialise it. None when that worked, else what failed."""
@@ -46,6 +47,7 @@ class NvmlReader:
 
     def read(self) -> Snapshot:
         """All cards now. A driver-level error is the snapshot's `fault`; nothing is raised for NVML trouble."""
+        self._mig_parents.clear()
         try:
             found = [entry for index in range(call("nvmlDeviceGetCount")) for entry in self._read_index(index)]
         except CallFailed as exc:
@@ -53,6 +55,7 @@ class NvmlReader:
         return Snapshot(
             cards=tuple(entry for entry in found if isinstance(entry, CardReading)),
             lost=tuple(entry for entry in found if isinstance(entry, LostSlot)),
+            mig_parents=tuple(self._mig_parents),
             driver_version=self._driver_version,
             nvml_version=self._nvml_version,
         )
@@ -68,6 +71,7 @@ class NvmlReader:
             return
         card = self._describe(handle, uuid, index)
         if _has_mig_enabled(handle):
+            self._mig_parents.append(uuid)
             yield from self._read_instances(card)
         else:
             yield read_card(card, pid_max=self._pid_max)

@@ -12,6 +12,8 @@ UNKNOWN_HIGH = 0.05
 UNOBSERVED_HIGH = 0.10
 
 _STALE_INTERVALS = 3
+# Where only `sync-once` samples, outside any timer, no interval says what is old.
+_STALE_UNTIMED_MS = 15 * 60_000
 
 _ABSENT_TEXT = {
     "card_lost": "fell off the bus or does not answer; it usually needs a reset or a reboot",
@@ -67,10 +69,10 @@ def _about_age(report: Report, now_ms: int, newest_tick_ms: Optional[int]) -> li
     if newest_tick_ms is None:
         return [_finding("no_history", "warn", "nothing was recorded yet: run `gua daemon`")]
     age_ms = now_ms - newest_tick_ms
-    limit_ms = _STALE_INTERVALS * round(max(report["intervals_s"], default=0) * 1000)
-    if limit_ms and age_ms > limit_ms:
+    limit_ms = _STALE_INTERVALS * round(max(report["intervals_s"], default=0) * 1000) or _STALE_UNTIMED_MS
+    if age_ms > limit_ms:
         return [_finding("stale", "warn", f"the newest tick is {format_duration(age_ms)} old: is the daemon running?")]
-    if limit_ms and -age_ms > limit_ms:
+    if -age_ms > limit_ms:
         return [
             _finding("clock", "warn", f"the newest tick is {format_duration(-age_ms)} in the future: check the clock")
         ]

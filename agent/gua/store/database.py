@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import shutil
 import sqlite3
@@ -15,7 +16,7 @@ from typing import Optional
 from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
-from gua.errors import DatabaseDamaged, DatabaseMissing, DatabaseUnusable
+from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_path
 from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
 from gua.store.migrations import check_version, migrate
@@ -122,6 +123,8 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
                 raise missing(path)  # a daemon is about to make it
             _limit(connection_of(database))
             yield StoreReader(database)
+        except PermissionError as exc:
+            raise _forbidden(path) from exc
         except (PeeweeException, sqlite3.Error, OSError) as exc:
             if is_damage(exc):
                 told = f"cannot read {path}: {exc}; a daemon moves it aside and begins a new one when it starts"
@@ -137,6 +140,16 @@ def _limit(connection: sqlite3.Connection) -> None:
 
 def missing(path: Path) -> DatabaseMissing:
     return DatabaseMissing(f"no database at {path}: run `gua daemon` first")
+
+
+def _forbidden(path: Path) -> DatabaseForbidden:
+    """Names the group that may read: that of the file, or of the folder that hides it."""
+    cure = "ask its owner"
+    for place in (path, path.parent):
+        with contextlib.suppress(OSError, KeyError):
+            cure = f"join group {grp.getgrgid(place.stat().st_gid).gr_name}, and log in anew"
+            break
+    return DatabaseForbidden(f"{path} may not be read by this user: {cure}")
 
 
 def _open_readable(path: Path, stack: contextlib.ExitStack) -> SqliteDatabase:

@@ -60,11 +60,13 @@ class Devices:
         self.by_uuid = load_devices(session)
         self.retired: list[int] = []
 
-    def note(self, cards: tuple[CardTick, ...], ts_ms: int) -> list[tuple[DeviceRow, CardTick]]:
+    def note(
+        self, cards: tuple[CardTick, ...], mig_parents: tuple[str, ...], ts_ms: int
+    ) -> list[tuple[DeviceRow, CardTick]]:
         """Learn from one tick's cards. Gives those still expected, each card once, with their rows."""
         by_uuid = {card.reading.uuid: card for card in cards}
         noted = [(self._learn(card.reading, ts_ms), card) for card in by_uuid.values()]
-        self._retire_displaced({card.reading.uuid: card.reading for _, card in noted}, ts_ms)
+        self._retire_displaced({card.reading.uuid: card.reading for _, card in noted}, mig_parents, ts_ms)
         return [(row, card) for row, card in noted if row.retired_at_ms is None]
 
     def retire(self, device: int, at_ms: int) -> None:
@@ -94,14 +96,14 @@ class Devices:
         self.by_uuid[row.uuid] = row
         return row
 
-    def _retire_displaced(self, readings: dict[str, CardReading], ts_ms: int) -> None:
+    def _retire_displaced(self, readings: dict[str, CardReading], mig_parents: tuple[str, ...], ts_ms: int) -> None:
         """One place holds one card: who was there before, and is not answering now, is gone for good."""
         answering = [reading for reading in readings.values() if reading.absent is None]
         for row in self.by_uuid.values():
             own = readings.get(row.uuid)
             # A lost card is in its place, though it does not answer
             gone = own is None or own.absent not in (None, Reason.CARD_LOST)
-            if row.retired_at_ms is None and gone and is_superseded(row.known(None), answering):
+            if row.retired_at_ms is None and gone and is_superseded(row.known(None), answering, mig_parents):
                 self.retire(row.id, ts_ms)
 
     def _save(self, row: DeviceRow) -> None:

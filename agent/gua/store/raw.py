@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from gua.coverage import Span
-from gua.model import UserSource
-from gua.store.codes import GRAPHICS, IDLE_HELD, USER_SOURCE_CODE
+from gua.model import USER_UNATTRIBUTED
+from gua.store.codes import GRAPHICS, IDLE_HELD
 from gua.store.credit import Sample
 from gua.store.sample_id import DEVICE_BITS, sample_ids
 from gua.store.session import Session
@@ -134,7 +134,7 @@ def _present(holds: Iterable[RawHold], tick: int) -> tuple[RawHold, ...]:
 
 
 def _unattributed_user(session: Session) -> int:
-    rows = session.rows("SELECT id FROM user WHERE source = ?", (USER_SOURCE_CODE[UserSource.UNATTRIBUTED],))
+    rows = session.rows("SELECT id FROM user WHERE name = ?", (USER_UNATTRIBUTED,))
     return int(rows[0][0]) if rows else 0
 
 

@@ -90,7 +90,7 @@ class TickWriter:
 
     def write(self, tick: Tick, run: int, rule: int, long_idle_ms: int) -> None:
         """Take in one tick. Rows that can wait are written by `flush`."""
-        cards = self._devices.note(tick.cards, tick.ts_ms)
+        cards = self._devices.note(tick.cards, tick.mig_parents, tick.ts_ms)
         self._end_retired()
         spans = self._uncovered(tick)
         tick_id = self._insert_tick(tick, run, spans)

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 from peewee import PeeweeException, SqliteDatabase
 
@@ -157,9 +157,9 @@ class StoreWriter:
                 raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
             yield
         except (PeeweeException, sqlite3.Error) as exc:
-            if is_damage(exc):
-                raise DatabaseDamaged(f"cannot write {path}: {exc}") from exc
-            raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
+            first = _first_error(exc)
+            kind = DatabaseDamaged if is_damage(first) else DatabaseUnusable
+            raise kind(f"cannot write {path}: {first}") from exc
 
     def _take_store(self, machine_id: str) -> int:
         """The store in force on this machine; a database that came from another machine begins a new one."""
@@ -186,6 +186,13 @@ class StoreWriter:
             return int(rows[0][0])
         columns: dict[str, Any] = dict(zip(_RULE_COLUMNS, values))
         return self._session.insert("rule", **columns, rev=self._session.rev)
+
+
+def _first_error(error: BaseException) -> Exception:
+    """What went wrong first: after a full disk SQLite rolled back by itself, and our own rollback complains last."""
+    while isinstance(error.__context__, (PeeweeException, sqlite3.Error)):
+        error = error.__context__
+    return cast(Exception, error)
 
 
 def _inode(path: str) -> Optional[int]:

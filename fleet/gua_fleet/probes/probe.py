@@ -15,7 +15,11 @@ from gua_fleet.probes.remote_command import DEFAULT_AGENT
 from gua_fleet.probes.shape import Misshapen, check_shape
 from gua_fleet.show import one_line
 
-_ERROR_OUTCOMES = {"database_missing": Outcome.NO_HISTORY, "no_gpu": Outcome.NO_GPU}
+_ERROR_OUTCOMES = {
+    "database_missing": Outcome.NO_HISTORY,
+    "no_gpu": Outcome.NO_GPU,
+    "database_forbidden": Outcome.NEEDS_PRIVILEGE,
+}
 _NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137
 _SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `timeout` dies of the same one
 

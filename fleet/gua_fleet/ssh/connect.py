@@ -23,7 +23,7 @@ from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.dial import dial, hang_up
 from gua_fleet.ssh.keys import KeyRing, OfferKeys, locked_out
 from gua_fleet.ssh.proxy import Proxy, ProxyDropped, proxy_argv, proxy_failure, start_proxy
-from gua_fleet.ssh.runner import FleetConnection
+from gua_fleet.ssh.runner import FleetConnection, NoSshConfig
 from gua_fleet.ssh.target import SshConfig, Target
 from gua_fleet.ssh.translate import translate
 from gua_fleet.ssh.trust import HostKeys, prefer_types
@@ -48,7 +48,7 @@ class Connector:
         # The library logs every failure with its traceback; here each becomes one line of a table.
         logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
         self._accept_new = accept_new
-        self._config = fabric.Config(ssh_config=paramiko.SSHConfig())
+        self._config = fabric.Config(ssh_config=NoSshConfig())
         self._ssh_config = SshConfig()
         self._keys = KeyRing()
         self._host_keys = HostKeys(accept_new=accept_new)

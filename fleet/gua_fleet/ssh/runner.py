@@ -32,6 +32,15 @@ class FleetConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no
         return AnswerRunner(self)
 
 
+class NoSshConfig(paramiko.SSHConfig):
+    """An ssh_config that says nothing: the target was worked out before. Asking the library costs a third of making a
+    connection (0.2 ms: host name, user and address tokens) for no answer.
+    """
+
+    def lookup(self, hostname: str) -> paramiko.SSHConfigDict:
+        return paramiko.SSHConfigDict({"hostname": hostname})
+
+
 class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
     """Runs one command and reads its answer in the calling thread: no helper threads, no pty, no stdin, a cap."""
 

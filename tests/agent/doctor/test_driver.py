@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gua.doctor.driver import check_driver_match, check_nvml
-from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Snapshot
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Reason, Snapshot
 
 MISMATCH = Fault("nvmlInit", "LIB_RM_VERSION_MISMATCH", FaultKind.FAILED, "Driver/library version mismatch")
 LOST = Fault("nvmlDeviceGetHandleByIndex_v2", "GPU_IS_LOST", FaultKind.FAILED)
@@ -92,3 +92,10 @@ def test_a_mismatch_told_by_nvml_fails_with_the_modules_version(tmp_path: Path) 
 def test_nothing_to_compare_is_skipped(tmp_path: Path) -> None:
     assert check_driver_match(tmp_path, Snapshot(driver_version="570.86.15")).status == "skip"
     assert check_driver_match(procfs(tmp_path, "rubbish"), Snapshot(driver_version="570.86.15")).status == "skip"
+
+
+def test_a_card_lost_while_it_is_read_is_named_with_that_error() -> None:
+    fault = Fault("nvmlDeviceGetUtilizationRates", "GPU_IS_LOST", FaultKind.FAILED)
+    card = CardReading("GPU-c", 2, "00000000:3B:00.0", absent=Reason.CARD_LOST, faults={"util": fault})
+    check = check_nvml(Snapshot(cards=(card,)), (), gpu_less=False)
+    assert (check.status, check.summary) == ("fail", "card 2 at 00000000:3B:00.0, GPU-c: GPU_IS_LOST")

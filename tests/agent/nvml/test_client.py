@@ -325,3 +325,14 @@ def test_close_is_bounded_when_the_child_hangs(start: Start, nvml_scene: Path) -
     os.kill(pid, signal.SIGSTOP)
     assert _seconds(client.close) < 2.0
     assert pid not in _children()
+
+
+def test_a_driver_that_never_answers_is_warned_of_once(
+    start: Start, nvml_scene: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    HEALTHY.save(nvml_scene)
+    client = start(start_grace_s=0.0, deadline_s=0.2)
+    Scene(rules=(Delay("nvmlInit", 60_000),)).save(nvml_scene)
+    for _ in range(4):
+        assert client.sample().unresponsive
+    assert caplog.text.count("missed its deadline") == 1

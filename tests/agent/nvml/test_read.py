@@ -221,7 +221,9 @@ def test_mig_instance_has_no_figures_that_only_the_card_has(read_scene: ReadScen
 
 
 def test_card_with_mig_on_and_no_instance_gives_no_card(read_scene: ReadScene) -> None:
-    assert read_scene(Scene(cards=(_mig_card(), Card("GPU-b")))).cards[0].uuid == "GPU-b"
+    snapshot = read_scene(Scene(cards=(_mig_card(), Card("GPU-b"))))
+    assert [card.uuid for card in snapshot.cards] == ["GPU-b"]
+    assert snapshot.mig_parents == ("GPU-parent",)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from gua.model import Reason
 from tests.agent.store.opened import report, steady, stored, writing
-from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 
 
 def found(path: Path, **more: Any) -> dict[str, str]:
@@ -94,3 +94,11 @@ def test_holds_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytest.
     crowd = tuple(holder(f"user{pid}", pid) for pid in range(1, 6))
     path = stored(tmp_path / "gua.db", steady(60, card(util_pct=50, holders=crowd)))
     assert text_of(path, "holds_left_out") == "2 further holds are not listed"
+
+
+def test_a_single_sample_of_an_hour_ago_is_stale_though_no_interval_is_known(tmp_path: Path) -> None:
+    with writing(tmp_path / "gua.db", interval_ms=0) as writer:
+        writer.write_tick(tick(MONDAY, card(), cover_ms=0))
+    found = {minutes: report(tmp_path / "gua.db", MONDAY - HOUR, MONDAY + minutes * MINUTE) for minutes in (10, 60)}
+    stale = {minutes: [one["id"] for one in document["findings"]].count("stale") for minutes, document in found.items()}
+    assert stale == {10: 0, 60: 1}

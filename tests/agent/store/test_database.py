@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import signal
 import sqlite3
 import stat
@@ -241,16 +241,18 @@ def test_a_user_without_write_permission_reads_what_a_killed_daemon_left(shared:
     assert read_as_nobody(shared / "left" / "gua.db") == "4"
 
 
-def test_a_user_without_any_permission_gets_one_line(shared: Path) -> None:
+def test_a_user_without_any_permission_is_told_whom_to_join(shared: Path) -> None:
     path = stored(shared / "gua.db", minutes(1))
     path.chmod(0o600)
-    assert re.match("DatabaseUnusable: cannot read .*(permission|unable to open)", read_as_nobody(path), re.IGNORECASE)
+    shutil.chown(path, group="adm")
+    assert read_as_nobody(path).startswith(f"DatabaseForbidden: {path} may not be read by this user: join group adm,")
 
 
-def test_a_folder_that_may_not_be_entered_gets_one_line(shared: Path) -> None:
+def test_a_folder_that_may_not_be_entered_names_its_group(shared: Path) -> None:
     path = stored(shared / "closed" / "gua.db", minutes(1))
     path.parent.chmod(0o700)
-    assert re.match("DatabaseUnusable: cannot read .*ermission denied", read_as_nobody(path))
+    shutil.chown(path.parent, group="adm")
+    assert read_as_nobody(path).startswith(f"DatabaseForbidden: {path} may not be read by this user: join group adm,")
 
 
 def _come_and_go(path: Path, lives: int) -> None:

@@ -143,3 +143,11 @@ def test_a_host_installed_anew_goes_on_with_its_cards(tmp_path: Path) -> None:
         assert [one.uuid for one in writer.known_devices()] == ["GPU-a"]
     (one,) = hour(path)["cards"]
     assert (one["retired_at"], one["expected_card_s"], one["unobserved_card_s"]) == (None, 3_600, 600)
+
+
+def test_the_last_instance_of_a_mig_card_is_retired_when_it_is_removed(tmp_path: Path) -> None:
+    other, instance = card("GPU-b"), card("MIG-0", pci="0:1", mig=Mig("GPU-whole", "1g.10gb"))
+    without = [replace(one, mig_parents=("GPU-whole",)) for one in steady(50, other, start=10)]
+    found = hour(write(tmp_path, [*steady(10, other, instance), *without]))
+    assert [one["retired_at"] for one in found["cards"]] == [None, "2026-03-02T00:10:00Z"]
+    assert found["coverage"]["unobserved_card_s"] == 0

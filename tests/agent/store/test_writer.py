@@ -139,3 +139,18 @@ def test_the_newest_tick_of_a_daemon_is_not_hidden_by_a_sync_once(tmp_path: Path
         newest = reader.newest_daemon_tick()
     assert newest is not None
     assert (newest.at_ms, newest.interval_ms) == (MONDAY, 30_000)
+
+
+def test_a_full_disk_is_named_and_the_next_tick_may_be_stored(tmp_path: Path) -> None:
+    path = tmp_path / "gua.db"
+    with writing(path) as writer:
+        writer.write_tick(tick(MONDAY, card()))
+        connection = writer._session.connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        many = [tick(MONDAY + n * MINUTE, card(), cover_ms=MINUTE) for n in range(1, 2_000)]
+        with pytest.raises(DatabaseUnusable, match="disk is full"):
+            writer.write_ticks(many)
+        connection.execute("PRAGMA max_page_count = 1000000")
+        writer.write_tick(many[0])
+    assert hour(path)["samples"] == 2
