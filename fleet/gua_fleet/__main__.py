@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 
-_NEEDED = {"ansible": "ansible-core", "fabric": "fabric", "yaml": "pyyaml"}
+_NEEDED = {"ansible": "ansible-core", "fabric": "fabric", "fastjsonschema": "fastjsonschema", "yaml": "pyyaml"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

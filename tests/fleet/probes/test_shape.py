@@ -8,10 +8,9 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from gua.frames import wrap_document
-from gua.schemas import NAMES, load_schema
+from gua.schemas import NAMES
 from gua.units import parse_time_ms
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Host, HostResult, Outcome
@@ -65,17 +64,6 @@ def altered(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-def with_any_words(schema: Any) -> Any:
-    """The schema with any text where it lists words."""
-    if isinstance(schema, list):
-        return [with_any_words(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "enum" in schema or isinstance(schema.get("const"), str):
-        return {"type": "string"}
-    return {key: with_any_words(value) for key, value in schema.items()}
-
-
 def show_beside_a_sound_host(document: Any) -> None:
     results = [
         HostResult(Host("odd", "odd"), Outcome.OK, document=document),
@@ -99,25 +87,8 @@ def test_report_with_one_odd_place_is_refused_or_can_be_shown(path: tuple[Any, .
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_schema_of_the_agent_is_understood(name: str) -> None:
-    with pytest.raises(Misshapen, match="the document is no object"):
+    with pytest.raises(Misshapen, match="the document must be object"):
         check_shape([], name.replace(".1", "/1"))
-
-
-def test_shape_agrees_with_a_full_validator_but_for_words_not_heard_of() -> None:
-    validator, disagreed = Draft202012Validator(with_any_words(load_schema("gua.report.1"))), []
-    # 5.0 is an integer to the validator, and the library's numbers know no bounds
-    odd = [value for value in ODD if not isinstance(value, float) and value not in (10**300, 10**4000)]
-    for path in places(GOLDEN):
-        for value in [*odd, MISSING]:
-            document = altered(GOLDEN, path, value)
-            try:
-                check_shape(document, "gua.report/1")
-                passes = True
-            except Misshapen:
-                passes = False
-            if passes is not validator.is_valid(document) and value != "2026-02-31T00:00:00Z":
-                disagreed.append((path, value))
-    assert disagreed == []
 
 
 def test_shape_names_the_place() -> None:
@@ -125,7 +96,7 @@ def test_shape_names_the_place() -> None:
     document["users"][1]["card_s"] = "many"
     with pytest.raises(Misshapen) as caught:
         check_shape(document, "gua.report/1")
-    assert str(caught.value) == "users[1].card_s is no number"
+    assert str(caught.value) == "users[1].card_s must be number"
 
 
 def test_document_with_fields_and_words_of_a_newer_agent_is_read_all_the_same() -> None:
