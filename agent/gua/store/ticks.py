@@ -25,21 +25,23 @@ from gua.store.sample_id import sample_id
 from gua.store.session import Session, TickTime
 from gua.store.stretches import Stretch, Stretches
 
+# Each conflict names its key: SQLite before 3.35 (Debian 11 and Rocky 9 have 3.34) takes no other form.
 _SAMPLE = "INSERT OR REPLACE INTO gpu_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CARD_SLOT = (
-    "INSERT INTO card_slot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    "INSERT INTO card_slot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(slot, device, rule, verdict) DO UPDATE SET"
     " covered_ms = covered_ms + excluded.covered_ms, samples = samples + excluded.samples,"
     " energy_mj = energy_mj + excluded.energy_mj, energy_ms = energy_ms + excluded.energy_ms, rev = excluded.rev"
 )
 _USER_SLOT = (
-    "INSERT INTO user_slot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    "INSERT INTO user_slot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT(slot, user, device, rule, state) DO UPDATE SET"
     " card_ms = card_ms + excluded.card_ms, share_ms = share_ms + excluded.share_ms,"
     " shared_ms = shared_ms + excluded.shared_ms, long_idle_ms = long_idle_ms + excluded.long_idle_ms,"
     " energy_mj = energy_mj + excluded.energy_mj, energy_ms = energy_ms + excluded.energy_ms,"
     " samples = samples + excluded.samples, rev = excluded.rev"
 )
 _TICK_SLOT = (
-    "INSERT INTO tick_slot VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    "INSERT INTO tick_slot VALUES (?, ?, ?, ?, ?) ON CONFLICT(slot, status, cover_ms) DO UPDATE SET"
     " ticks = ticks + excluded.ticks, rev = excluded.rev"
 )
 

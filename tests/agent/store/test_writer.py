@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from gua.errors import DatabaseUnusable
 from gua.model import DEFAULT_RULE
+from gua.store import ticks as ticks_module
 from gua.store.database import open_reader
 from tests.agent.store.opened import hour, steady, write, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, SECOND, card, holder, tick
@@ -154,3 +156,10 @@ def test_a_full_disk_is_named_and_the_next_tick_may_be_stored(tmp_path: Path) ->
         connection.execute("PRAGMA max_page_count = 1000000")
         writer.write_tick(many[0])
     assert hour(path)["samples"] == 2
+
+
+def test_every_upsert_names_its_key_as_old_sqlite_demands() -> None:
+    # Debian 11 and Rocky 9 have SQLite 3.34, which takes "ON CONFLICT DO UPDATE" for a syntax error
+    upserts = [sql for sql in vars(ticks_module).values() if isinstance(sql, str) and "DO UPDATE" in sql]
+    assert len(upserts) == 3
+    assert all(re.search(r"ON CONFLICT\([a-z_, ]+\) DO UPDATE", sql) for sql in upserts)
