@@ -105,7 +105,7 @@ def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Store
     if not _may_write(asked.database):
         return _Stored(f"no permission to write {asked.database}")
     try:
-        with open_recording(asked.database, clock, fake=asked.fake) as writer:
+        with open_recording(asked.database, clock, fake=asked.fake, alone=False) as writer:
             writer.begin_run("sync-once", asked.cover_ms, settings.rule, __version__)
             writer.write_tick(tick)
     except DatabaseUnusable as exc:

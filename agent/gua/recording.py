@@ -37,12 +37,12 @@ def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
 
 @contextlib.contextmanager
 def open_recording(
-    path: Path, clock: Clock, *, fake: bool, give_up: Callable[[], bool] = lambda: False
+    path: Path, clock: Clock, *, fake: bool, alone: bool, give_up: Callable[[], bool] = lambda: False
 ) -> Iterator[StoreWriter]:
     """The writer of this host's history, closed at the end.
 
-    fake: the writer of the made-up host, which a database with real history refuses. give_up: ends the wait for a
-    locked database.
+    fake: the writer of the made-up host, which a database with real history refuses. alone: no daemon has the
+    database, see `open_writer`. give_up: ends the wait for a locked database.
     Raises DatabaseUnusable, UsageError.
     """
     if fake:
@@ -60,6 +60,7 @@ def open_recording(
         machine_id=read_machine_id(),
         boot_id=read_boot_id(procfs_root()),
         hostname=hostname(),
+        alone=alone,
         give_up=give_up,
     )
     if writer.moved_aside is not None:

@@ -32,6 +32,8 @@ _PARTS = ("", "-wal", "-journal")
 
 _COPY_ATTEMPTS = 20
 
+_DAMAGE_CURE = "a daemon moves it aside and begins a new one when it starts"
+
 
 def open_writer(
     path: Path,
@@ -40,22 +42,22 @@ def open_writer(
     machine_id: str,
     boot_id: str,
     hostname: Optional[str] = None,
-    create: bool = True,
+    alone: bool = True,
     give_up: Callable[[], bool] = never,
 ) -> StoreWriter:
     """A writer on the database at `path`, made and brought up to date as needed.
 
-    hostname: as reports shall name this host; None asks the system. create False raises DatabaseMissing instead of
-    making one. give_up: ends the wait for a locked database, now and later. A file that is damaged or no database is
-    moved aside, and the writer's `moved_aside` says where.
-    Raises DatabaseUnusable: newer schema, no permission, locked for too long.
+    hostname: as reports shall name this host; None asks the system. give_up: ends the wait for a locked database, now
+    and later. alone: no daemon writes beside this one. Then all of the file is looked at for damage, and one that is
+    damaged or no database is moved aside, and the writer's `moved_aside` says where: under a daemon that has the file
+    open, that would cost it every further tick.
+    Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
     """
     try:
-        if not create and not path.exists():
-            raise missing(path)
         refuse_special(path)
         prepare_file(path)
-        database, moved = patiently(lambda: _open_or_move_aside(path, clock.now_ms()), give_up)
+        open_it = _open_or_move_aside if alone else _open_as_it_is
+        database, moved = patiently(lambda: open_it(path, clock.now_ms()), give_up)
         return StoreWriter(
             database,
             now_ms=clock.now_ms,
@@ -66,12 +68,18 @@ def open_writer(
             give_up=give_up,
         )
     except (PeeweeException, sqlite3.Error, OSError) as exc:
+        if is_damage(exc):
+            raise DatabaseDamaged(f"cannot write {path}: {exc}; {_DAMAGE_CURE}") from exc
         raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
+
+
+def _open_as_it_is(path: Path, now_ms: int) -> tuple[SqliteDatabase, None]:
+    return _open_writable(path, now_ms), None
 
 
 def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
     try:
-        return _open_writable(path, now_ms), None
+        return _open_writable(path, now_ms, _look_for_damage), None
     except (DatabaseError, sqlite3.DatabaseError) as exc:
         if not is_damage(exc):
             raise
@@ -80,12 +88,14 @@ def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Option
     return _open_writable(path, now_ms), aside
 
 
-def _open_writable(path: Path, now_ms: int) -> SqliteDatabase:
+def _open_writable(
+    path: Path, now_ms: int, check: Callable[[sqlite3.Connection], None] = lambda connection: None
+) -> SqliteDatabase:
     database = SqliteDatabase(str(path), timeout=BUSY_SLICE_MS / 1000)
     try:
         _prepare_connection(connection_of(database), path)
         migrate(database, str(path), now_ms)
-        _look_for_damage(connection_of(database))
+        check(connection_of(database))
     except BaseException:
         database.close()
         raise
@@ -93,7 +103,10 @@ def _open_writable(path: Path, now_ms: int) -> SqliteDatabase:
 
 
 def _look_for_damage(connection: sqlite3.Connection) -> None:
-    """Raise DatabaseError for a page that is broken: met later it would cost every tick, not this one look."""
+    """Raise DatabaseError for a page that is broken: met later it would cost every tick, not this one look.
+
+    It reads the whole file (half a second for 100 MB in memory), so it is for a daemon's start and not for every tick.
+    """
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise sqlite3.DatabaseError(f"damaged: {' '.join(str(found).split())}")
@@ -127,8 +140,7 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             raise _forbidden(path) from exc
         except (PeeweeException, sqlite3.Error, OSError) as exc:
             if is_damage(exc):
-                told = f"cannot read {path}: {exc}; a daemon moves it aside and begins a new one when it starts"
-                raise DatabaseDamaged(told) from exc
+                raise DatabaseDamaged(f"cannot read {path}: {exc}; {_DAMAGE_CURE}") from exc
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
 
 

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError
-from gua.store.database import open_writer
+from gua.errors import DatabaseDamaged, DatabaseMissing, DatabaseUnusable, GuaError
 from gua.store.migrations import SCHEMA_VERSION
-from tests.agent.store.opened import SetClock, report, stored, writing
+from tests.agent.store.opened import report, stored, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,12 +56,6 @@ def minutes(count: int, start: int = 0) -> list:
 def test_reading_where_there_is_no_database_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(DatabaseMissing, match=r"no database at .*gua\.db: run `gua daemon` first"):
         report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_writing_without_create_makes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseMissing):
-        open_writer(tmp_path / "gua.db", clock=SetClock(), machine_id="m", boot_id="b", create=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -114,6 +107,15 @@ def test_writing_moves_a_damaged_database_aside(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + b"x" * 4000)
     with writing(path) as writer:
         assert writer.moved_aside is not None
+
+
+def test_who_writes_beside_a_daemon_leaves_a_damaged_database_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "gua.db"
+    path.write_bytes(b"precious text")
+    with pytest.raises(DatabaseDamaged, match="a daemon moves it aside"), writing(path, alone=False):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["gua.db"]
+    assert path.read_bytes() == b"precious text"
 
 
 def test_writing_refuses_another_programs_database(tmp_path: Path) -> None:
