@@ -55,6 +55,7 @@ class Collector:
             driver_version=snapshot.driver_version,
             fault=snapshot.fault,
             mig_parents=snapshot.mig_parents,
+            strangers=reconciled.strangers,
         )
 
     def close(self) -> None:

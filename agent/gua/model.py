@@ -287,7 +287,7 @@ class Tick:
 
     ts_ms: Unix UTC milliseconds when sampling began. cover_ms: how much time it may stand for (the run's
     interval; 0 for a `sync-once` outside a timer). cards: every card known here and not retired, absent ones too.
-    mig_parents: see Snapshot.
+    mig_parents: see Snapshot. strangers: slots that NVML counts and cannot open, and that are no known card's.
     """
 
     ts_ms: int
@@ -297,6 +297,7 @@ class Tick:
     driver_version: Optional[str] = None
     fault: Optional[Fault] = None
     mig_parents: tuple[str, ...] = ()
+    strangers: tuple[LostSlot, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ def to_errors(tick: Tick) -> list[str]:
         return ["unresponsive: NVML does not answer"]
     if tick.fault is not None:
         return [f"{NVML_INIT_FAILED}: {tick.fault.error}: {tick.fault.message}"]
-    return [text for card in tick.cards for text in _card_errors(card)]
+    strangers = [f"card_lost: card {slot.index}, never seen before: {slot.fault.error}" for slot in tick.strangers]
+    return [text for card in tick.cards for text in _card_errors(card)] + strangers
 
 
 def _to_card(card: CardTick, at_ms: int, since_ms: int) -> ObservedCard:

@@ -24,10 +24,14 @@ from gua.model import (
 
 @dataclass(frozen=True)
 class Reconciled:
-    """cards: those sampled in NVML's order, then the absent ones in the order they are known."""
+    """cards: those sampled in NVML's order, then the absent ones in the order they are known.
+
+    strangers: slots that NVML counts and cannot open, and that are no known card's.
+    """
 
     cards: tuple[CardReading, ...]
     status: TickStatus
+    strangers: tuple[LostSlot, ...] = ()
 
 
 def reconcile(snapshot: Snapshot, known: Sequence[KnownDevice]) -> Reconciled:
@@ -40,9 +44,17 @@ def reconcile(snapshot: Snapshot, known: Sequence[KnownDevice]) -> Reconciled:
         return Reconciled(_all_absent(known, Reason.UNRESPONSIVE, snapshot.fault), TickStatus.UNRESPONSIVE)
     if snapshot.fault is not None:
         return Reconciled(_all_absent(known, Reason.DRIVER, snapshot.fault), TickStatus.ERROR)
-    absent = _absent_cards(snapshot, known)
+    present = {card.uuid for card in snapshot.cards}
+    gone = [device for device in known if device.uuid not in present]
+    lost = _match_lost(snapshot, known, gone)
+    absent = _absent_cards(snapshot, gone, lost)
     partial = bool(absent or snapshot.lost) or any(_failed(card) for card in snapshot.cards)
-    return Reconciled(snapshot.cards + absent, TickStatus.PARTIAL if partial else TickStatus.OK)
+    matched = {slot.index for slot in lost.values()}  # the instances of one MIG card share its index
+    return Reconciled(
+        cards=snapshot.cards + absent,
+        status=TickStatus.PARTIAL if partial else TickStatus.OK,
+        strangers=tuple(dict.fromkeys(slot for slot in snapshot.lost if slot.index not in matched)),
+    )
 
 
 def _all_absent(known: Sequence[KnownDevice], reason: Reason, fault: Optional[Fault]) -> tuple[CardReading, ...]:
@@ -67,12 +79,11 @@ def _failed(card: CardReading) -> bool:
     return any(fault.kind is FaultKind.FAILED for fault in card.faults.values())
 
 
-def _absent_cards(snapshot: Snapshot, known: Sequence[KnownDevice]) -> tuple[CardReading, ...]:
-    present = {card.uuid for card in snapshot.cards}
-    gone = [device for device in known if device.uuid not in present]
-    lost = _match_lost(snapshot, known, gone)
+def _absent_cards(
+    snapshot: Snapshot, gone: Sequence[KnownDevice], lost: Mapping[str, LostSlot]
+) -> tuple[CardReading, ...]:
     return tuple(
-        _absent(device, Reason.CARD_LOST, lost[device.uuid])
+        _absent(device, Reason.CARD_LOST, lost[device.uuid].fault)
         if device.uuid in lost
         else _absent(device, Reason.CARD_MISSING)
         for device in gone
@@ -97,8 +108,10 @@ def is_superseded(device: KnownDevice, cards: Iterable[CardReading], mig_parents
     return False
 
 
-def _match_lost(snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice]) -> Mapping[str, Fault]:
-    """UUID -> fault, for the gone devices that are behind the slots that NVML counts but cannot open.
+def _match_lost(
+    snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice]
+) -> Mapping[str, LostSlot]:
+    """UUID -> slot, for the gone devices that are behind the slots that NVML counts but cannot open.
 
     As many slots as gone cards: all of them. Otherwise an index still names its card while no other card moved.
     """
@@ -112,7 +125,7 @@ def _match_lost(snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence
         free_slots = [slot for slot in snapshot.lost if slot not in matched.values()]
         unmatched = [board for board in boards if board not in matched]
         matched.update(zip(unmatched, free_slots))
-    return {device.uuid: slot.fault for board, slot in matched.items() for device in boards[board]}
+    return {device.uuid: slot for board, slot in matched.items() for device in boards[board]}
 
 
 def _match_by_index(boards: Mapping[str, Sequence[KnownDevice]], slots: Mapping[int, LostSlot]) -> dict[str, LostSlot]:

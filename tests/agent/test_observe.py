@@ -44,6 +44,14 @@ def test_a_second_one_knows_since_when_and_which_card_is_gone(tmp_path: Path, nv
     assert document["errors"] == ["card_missing: card GPU-b"]
 
 
+def test_a_card_that_cannot_be_opened_and_nobody_knows_is_told(tmp_path: Path, nvml_scene: Path) -> None:
+    lost = Error("nvmlDeviceGetHandleByIndex", "GPU_IS_LOST")
+    Scene(cards=(Card("GPU-a"), Card("GPU-b", rules=(lost,)))).save(nvml_scene)
+    document = run_json(tmp_path, *PUSHLESS)
+    assert (document["status"], len(document["cards"])) == ("partial", 1)
+    assert document["errors"] == ["card_lost: card 1, never seen before: GPU_IS_LOST"]
+
+
 def test_a_failed_process_list_is_partial_with_its_word(tmp_path: Path, nvml_scene: Path) -> None:
     refused = Error("nvmlDeviceGetComputeRunningProcesses", "UNKNOWN")
     Scene(cards=(Card("GPU-a", rules=(refused,)),)).save(nvml_scene)

@@ -136,6 +136,13 @@ def test_a_card_cut_into_no_instance_at_all_is_not_missing(gone: KnownDevice) ->
     assert absences(Snapshot(cards=(card("A", 1),), mig_parents=("P",)), gone) == {"A": None}
 
 
+def test_a_lost_slot_beside_a_lost_card_that_is_known_is_kept_as_a_stranger() -> None:
+    snapshot = Snapshot(cards=(card("A", 0),), lost=(LostSlot(1, LOST), LostSlot(2, LOST)))
+    done = reconcile(snapshot, [known("A", 0), known("B", 1)])
+    assert [(reading.uuid, reading.absent) for reading in done.cards] == [("A", None), ("B", Reason.CARD_LOST)]
+    assert done.strangers == (LostSlot(2, LOST),)
+
+
 def test_all_instances_of_a_lost_card_are_lost() -> None:
     devices = [known(f"MIG-{n}", 1, pci="bus-P", mig=Mig("P", "1g.10gb")) for n in range(3)]
     snapshot = Snapshot(cards=(card("A", 0),), lost=(LostSlot(1, LOST),))

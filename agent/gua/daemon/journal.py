@@ -52,7 +52,8 @@ def describe_troubles(tick: Tick) -> frozenset[str]:
         return frozenset({"NVML does not answer"})
     if tick.fault is not None:
         return frozenset({f"the driver cannot be used: {tick.fault.error}: {shown(tick.fault.message, 200)}"})
-    return frozenset(text for card in tick.cards for text in _card_troubles(card.reading))
+    strangers = [f"card {slot.index}, never seen before: card_lost: {slot.fault.error}" for slot in tick.strangers]
+    return frozenset([text for card in tick.cards for text in _card_troubles(card.reading)] + strangers)
 
 
 def _card_troubles(card: CardReading) -> list[str]:

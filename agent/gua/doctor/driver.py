@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.model import CardReading, Fault, FaultKind, KnownDevice, Reason, Snapshot
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, Snapshot
 from gua.reconcile import reconcile
 from gua.text import shown
 
@@ -52,11 +52,11 @@ def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bo
 
 def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
     """One text for each card that should be there and is not, or cannot be opened."""
-    cards = [card for card in reconcile(snapshot, known).cards if card.absent is not None]
+    reconciled = reconcile(snapshot, known)
+    cards = [card for card in reconciled.cards if card.absent is not None]
     told = [f"{_place(card)}, {card.uuid}: {_why_absent(card)}" for card in cards]
     # A slot that belongs to no known card has nothing but its index
-    nameless = snapshot.lost if not any(card.absent is Reason.CARD_LOST for card in cards) else ()
-    return told + [f"card {slot.index}: {slot.fault.error}" for slot in nameless]
+    return told + [f"card {slot.index}: {slot.fault.error}" for slot in reconciled.strangers]
 
 
 def _why_absent(card: CardReading) -> str:

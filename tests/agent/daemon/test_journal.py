@@ -3,7 +3,19 @@ import logging
 import pytest
 
 from gua.daemon.journal import TickJournal, describe_troubles
-from gua.model import CardReading, CardTick, Evidence, Fault, FaultKind, Reason, State, Tick, TickStatus, Verdict
+from gua.model import (
+    CardReading,
+    CardTick,
+    Evidence,
+    Fault,
+    FaultKind,
+    LostSlot,
+    Reason,
+    State,
+    Tick,
+    TickStatus,
+    Verdict,
+)
 
 FAILED = Fault("nvmlDeviceGetComputeRunningProcesses_v3", "UNKNOWN", FaultKind.FAILED)
 UNSUPPORTED = Fault("nvmlDeviceGetPowerUsage", "NOT_SUPPORTED", FaultKind.UNSUPPORTED)
@@ -22,6 +34,8 @@ def test_only_what_failed_is_a_trouble() -> None:
     assert describe_troubles(GOOD) == frozenset()
     assert describe_troubles(BAD) == {"card GPU-1: no compute_processes: UNKNOWN"}
     assert describe_troubles(tick(CardReading("GPU-1", absent=Reason.CARD_LOST))) == {"card GPU-1: card_lost"}
+    strange = Tick(0, TickStatus.PARTIAL, 30_000, (), strangers=(LostSlot(3, FAILED),))
+    assert describe_troubles(strange) == {"card 3, never seen before: card_lost: UNKNOWN"}
     assert describe_troubles(tick(status=TickStatus.UNRESPONSIVE)) == {"NVML does not answer"}
 
 

@@ -43,6 +43,13 @@ def test_a_lost_card_that_the_history_knows_is_named_with_its_address() -> None:
     assert check.summary == "card 2 at 00000000:3B:00.0, GPU-c: missing, NVML does not list it"
 
 
+def test_a_lost_card_that_nobody_knows_is_told_beside_one_that_the_history_knows() -> None:
+    known = KnownDevice("GPU-c", 2, "00000000:3B:00.0", "H100", 81559, None, 0, 1)
+    lost = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(LostSlot(2, LOST), LostSlot(3, LOST)))
+    summary = check_nvml(lost, [known], gpu_less=False).summary
+    assert summary == "card 2 at 00000000:3B:00.0, GPU-c: GPU_IS_LOST; card 3: GPU_IS_LOST"
+
+
 def test_a_failed_reading_warns_with_its_card_address_and_error() -> None:
     card = CardReading("GPU-a", 3, "00000000:3B:00.0", faults={"util": Fault("x", "UNKNOWN", FaultKind.FAILED)})
     check = check_nvml(Snapshot(cards=(card,)), (), gpu_less=False)
