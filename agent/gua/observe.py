@@ -57,12 +57,10 @@ def observe(source: TickSource, clock: Clock, settings: Settings, asked: Asked) 
 
     Where this user may not write, the observation is answered unstored and says so. A tick without NVML is not stored.
     """
-    known = _known_devices(asked.database)
+    known, unread = _known_devices(asked.database)
     tick = source.collect(ts_ms=clock.now_ms(), cover_ms=asked.cover_ms, known=known)
-    status = _status(tick, known)
-    errors = to_errors(tick) if status != "no-gpu" else []
-    if status == "error" and not errors:
-        errors = ["no_card: NVML answers, but lists no card of those on the PCI bus"]
+    status = _status(tick, known, history_read=unread is None)
+    errors = _errors(tick, status, unread)
     stored = _store(tick, clock, settings, asked) if status in ("ok", "partial") else _Stored(_why_not(status))
     document: Observation = {
         "schema": SCHEMA,
@@ -78,27 +76,40 @@ def observe(source: TickSource, clock: Clock, settings: Settings, asked: Asked) 
     return Observed(document, errors[0] if status == "error" else stored.reason if stored.failed else None)
 
 
-def _status(tick: Tick, known: Sequence[KnownDevice]) -> str:
+def _status(tick: Tick, known: Sequence[KnownDevice], *, history_read: bool) -> str:
     """`no-gpu` needs every witness: no card in NVML, none ever known here, none on the bus."""
     unusable = tick.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
-    if not tick.cards and not known and tick.status is not TickStatus.UNRESPONSIVE:
-        return "no-gpu" if is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root()) else "error"
+    if not tick.cards and not known and not tick.mig_parents and tick.status is not TickStatus.UNRESPONSIVE:
+        gpu_less = history_read and is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root())
+        return "no-gpu" if gpu_less else "error"
     return "error" if unusable else tick.status.value
+
+
+def _errors(tick: Tick, status: str, unread: Optional[str]) -> list[str]:
+    """unread: why the history could not be read, None when it was, or is not there."""
+    if status == "no-gpu":
+        return []
+    errors = to_errors(tick)
+    if status == "error" and not errors:
+        errors = ["no_card: NVML answers, but lists no card of those on the PCI bus"]
+    return errors if unread is None else [*errors, f"history_unavailable: cards that are gone are not told: {unread}"]
 
 
 def _why_not(status: str) -> str:
     return "no NVIDIA device on the PCI bus" if status == "no-gpu" else "nothing was measured"
 
 
-def _known_devices(database: Path) -> tuple[KnownDevice, ...]:
+def _known_devices(database: Path) -> tuple[tuple[KnownDevice, ...], Optional[str]]:
+    """The cards expected here, and why that could not be read: the present can be told without the past."""
     from gua.store.database import open_reader
 
     try:
         with open_reader(database) as reader:
-            return tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
-    except (DatabaseMissing, DatabaseUnusable):
-        # Then storing says what is wrong; the present can be told without the past
-        return ()
+            return tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None), None
+    except DatabaseMissing:
+        return (), None
+    except DatabaseUnusable as exc:
+        return (), str(exc)
 
 
 def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Stored:

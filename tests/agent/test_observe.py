@@ -82,6 +82,22 @@ def test_a_host_without_a_card_is_a_quiet_state(tmp_path: Path, nvml_scene: Path
     assert not (tmp_path / "gua.db").exists()
 
 
+def test_a_history_that_cannot_be_read_is_no_witness_that_there_is_no_card(tmp_path: Path, nvml_scene: Path) -> None:
+    BROKEN.save(nvml_scene)
+    run_gua(tmp_path, *PUSHLESS, "--fake")
+    _make_newer(tmp_path / "gua.db")
+    done = run_gua(tmp_path, *PUSHLESS, "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["status"]) == (1, "error")
+    assert document["errors"][-1].startswith("history_unavailable: ")
+
+
+def test_a_card_in_mig_mode_without_an_instance_is_no_failure(tmp_path: Path, nvml_scene: Path) -> None:
+    Scene(cards=(Card("GPU-a", mig_max=7),)).save(nvml_scene)
+    document = run_json(tmp_path, *PUSHLESS)
+    assert (document["status"], document["cards"], document["errors"]) == ("ok", [], [])
+
+
 def test_nvml_without_a_card_of_those_on_the_bus_is_a_failure(tmp_path: Path, nvml_scene: Path) -> None:
     Scene().save(nvml_scene)
     add_pci_card(tmp_path)

@@ -40,6 +40,9 @@ def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bo
     if absent:
         cure = "look for Xid messages in `dmesg`; reset the card or reboot"
         return Check("nvml", FAIL, "; ".join(absent), cure, details)
+    if not snapshot.cards and snapshot.mig_parents:
+        summary = f"{len(snapshot.mig_parents)} cards in MIG mode, none of them has an instance"
+        return Check("nvml", WARN, summary, "make instances (`nvidia-smi mig -cgi`), or turn MIG off", details)
     if not snapshot.cards and not gpu_less:
         cure = "look in `dmesg` why the driver does not take the cards"
         return Check("nvml", FAIL, "NVML answers, but lists no card", cure, details)

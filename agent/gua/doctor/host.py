@@ -60,11 +60,18 @@ def check_pci(devices: Optional[Sequence[PciDevice]], snapshot: Snapshot) -> Che
         return Check("pci", WARN, f"no NVIDIA device on the PCI bus{told}", None, details)
     ours = [device for device in devices if device.driver in (None, "nvidia")]
     absent = [device.address for device in ours if normal_address(device.address) not in seen]
-    if snapshot.cards and absent:
+    if snapshot.cards and len(absent) > _without_address(snapshot):
         summary = f"NVML has {len(ours) - len(absent)} of {len(ours)} cards: {', '.join(absent)} absent"
         return Check("pci", FAIL, summary, "look for Xid messages in `dmesg`; reset or reboot", details)
     elsewhere = "" if len(ours) == len(devices) else f", {len(devices) - len(ours)} given to another driver"
     return Check("pci", OK, f"{len(devices)} NVIDIA devices on the PCI bus{elsewhere}", None, details)
+
+
+def _without_address(snapshot: Snapshot) -> int:
+    """How many cards NVML has whose address it did not tell: a failed reading, or MIG on without an instance."""
+    split = {card.mig.parent_uuid for card in snapshot.cards if card.mig is not None}
+    silent = {card.mig.parent_uuid if card.mig else card.uuid for card in snapshot.cards if card.pci_bus_id is None}
+    return len(silent) + len(set(snapshot.mig_parents) - split)
 
 
 def normal_address(address: str) -> str:

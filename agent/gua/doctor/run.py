@@ -29,12 +29,13 @@ def run_doctor(
     """
     procfs = procfs_root()
     devices = read_nvidia_devices(sysfs_root())
-    gpu_less = is_gpu_less(devices, procfs)
     try:
         snapshot = sampler.sample()
     finally:
         sampler.close()
     history = database.read_history(location.path)
+    # A card that died in a reboot is on no bus any more, and loads no driver: the history alone knows of it
+    gpu_less = is_gpu_less(devices, procfs) and not history.known
     checks = [
         host.check_os(),
         host.check_device_files(dev, gpu_less=gpu_less, nvml_works=bool(snapshot.cards)),

@@ -28,6 +28,11 @@ def test_all_cards_answer() -> None:
     assert (check.status, check.summary, check.details["gpus"]) == ("ok", "1 cards, driver 570.86.15", 1)
 
 
+def test_cards_in_mig_mode_without_an_instance_are_no_failure() -> None:
+    check = check_nvml(Snapshot(mig_parents=("GPU-a",)), (), gpu_less=False)
+    assert (check.status, check.summary) == ("warn", "1 cards in MIG mode, none of them has an instance")
+
+
 def test_a_lost_card_fails_by_index_and_error() -> None:
     check = check_nvml(Snapshot(cards=(CardReading("GPU-a"),), lost=(LostSlot(2, LOST),)), (), gpu_less=False)
     assert (check.status, check.summary) == ("fail", "card 2: GPU_IS_LOST")

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
@@ -46,6 +47,15 @@ def test_a_card_that_nvml_does_not_see_is_named_by_its_address() -> None:
 def test_a_card_given_to_a_virtual_machine_is_not_missed() -> None:
     check = check_pci([*BUS[:3], PciDevice("0000:04:00.0", "vfio-pci")], seen(1, 2, 3))
     assert (check.status, check.summary) == ("ok", "4 NVIDIA devices on the PCI bus, 1 given to another driver")
+
+
+def test_a_card_in_mig_mode_without_an_instance_has_no_address_to_miss() -> None:
+    three = seen(1, 2, 3)
+    assert check_pci(BUS, replace(three, mig_parents=("GPU-split",))).status == "ok"
+    assert (
+        check_pci([*BUS, PciDevice("0000:05:00.0", "nvidia")], replace(three, mig_parents=("GPU-split",))).status
+        == "fail"
+    )
 
 
 @pytest.mark.parametrize(("devices", "status"), [([], "warn"), (None, "skip")])

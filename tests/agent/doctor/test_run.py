@@ -60,6 +60,15 @@ def test_a_host_without_a_card_is_ready_and_changes_nothing(tmp_path: Path, nvml
     assert not (tmp_path / "gua.db").exists()
 
 
+def test_a_card_that_only_the_history_knows_makes_no_host_without_a_card(tmp_path: Path, nvml_scene: Path) -> None:
+    Scene(cards=(Card("GPU-a"),)).save(nvml_scene)
+    run_gua(tmp_path, "sync-once", "--push", "never")
+    Scene(rules=(Error("nvmlInit", "DRIVER_NOT_LOADED"),)).save(nvml_scene)
+    document = run_json(tmp_path, "doctor")
+    assert document["ready"] is False
+    assert check_of(document, "nvml")["status"] == "fail"
+
+
 def test_a_driver_that_hangs_is_told_within_ten_seconds(tmp_path: Path, nvml_scene: Path) -> None:
     hangs = Delay("nvmlDeviceGetUtilizationRates", 60_000, masked=True)
     Scene(cards=(Card("GPU-a", rules=(hangs,)),)).save(nvml_scene)
