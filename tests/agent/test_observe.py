@@ -156,6 +156,12 @@ def test_people_get_a_line_a_card(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0].endswith(": ok, 8 cards, stored")
 
 
+def test_the_interval_of_a_timer_has_the_limits_of_the_daemons(tmp_path: Path) -> None:
+    done = run_gua(tmp_path, *PUSHLESS, "--fake", "--interval", "1000d")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gua: --interval: '1000d' is too long; write 24h or less\n"
+
+
 def test_the_interval_of_a_timer_is_covered(tmp_path: Path) -> None:
     import contextlib
     import sqlite3

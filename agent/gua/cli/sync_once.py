@@ -8,7 +8,6 @@ import sys
 from gua.cli.common import add_fake_option, add_store_options, locate_database, open_settings, tell
 from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus, NotEnrolled
-from gua.units import parse_duration_ms
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,8 +35,9 @@ def run(options: argparse.Namespace) -> int:
     from gua.recording import open_source
     from gua.render_observation import render_observation
 
-    cover_ms = 0 if options.interval is None else parse_duration_ms(options.interval)
-    settings, clock = open_settings(options), SystemClock()
+    # The same setting as the daemon's, with its limits: a tick of a thousand days would cover a thousand days
+    settings, clock = open_settings(options, daemon_interval=options.interval), SystemClock()
+    cover_ms = 0 if options.interval is None else settings.interval_ms
     location = locate_database(options, settings)
     become_owner(location.path)
     source = open_source(settings, clock, fake=options.fake)
