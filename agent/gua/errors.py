@@ -8,7 +8,6 @@
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
     │   ├── DatabaseForbidden   1  this user may not read it: names the group that may
     │   └── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
-    ├── NvmlUnavailable         1  the NVML library or the driver cannot be used
     ├── NotEnrolled             2  a push was asked for and this host has no board
     └── FrameError              1  a remote answer is missing, torn or not framed
 
@@ -26,7 +25,6 @@ class ExitStatus(enum.IntEnum):
     OK = 0
     FAILED = 1
     USAGE = 2
-    NOT_RUNNING = 3  # `gua status`: as LSB init scripts answer for a stopped service
     NOBODY_ANSWERED = 3  # `gua-fleet`: no host of the inventory answered
 
 
@@ -79,12 +77,6 @@ class DatabaseForbidden(DatabaseUnusable):
 
 class DatabaseDamaged(DatabaseUnusable):
     """The database's content is broken; opening it to write moves it aside and begins a new one."""
-
-
-class NvmlUnavailable(GuaError):
-    """NVML cannot be loaded or initialised on this host."""
-
-    code = "nvml_unavailable"
 
 
 class NotEnrolled(GuaError):

@@ -154,7 +154,3 @@ class Report(TypedDict):
     hours_of_week: list[HourOfWeek]
     holds: list[Hold]
     findings: list[Finding]
-
-
-def empty_states() -> States:
-    return {"active": 0.0, "idle-held": 0.0, "truly-idle": 0.0, "unknown": 0.0}

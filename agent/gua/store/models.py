@@ -28,7 +28,7 @@ class Migration(_Row):
 
 
 class Store(_Row):
-    """The one store in force is the newest row. rev counts write transactions; both caps bound searches."""
+    """The one store in force is the newest row. rev counts write transactions; longest_cover_ms bounds searches."""
 
     id = AutoField()
     store_id = TextField()

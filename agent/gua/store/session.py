@@ -53,7 +53,7 @@ class Session:
         return self.connection.execute(statement, values).fetchall()
 
     def insert(self, table: str, **columns: Any) -> int:
-        """Insert one row, `rev` added where the caller names none, and give its id."""
+        """Insert one row and give its id."""
         names, marks = ", ".join(columns), ", ".join("?" * len(columns))
         cursor = self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(columns.values()))
         return int(cursor.lastrowid or 0)

@@ -19,8 +19,6 @@ from gua.store.files import is_damage
 from gua.store.session import Session, connection_of, never, patiently
 from gua.store.ticks import TickWriter
 
-__all__ = ["KnownDevice", "StoreWriter"]
-
 # Ticks of one bulk transaction that may wait in memory before they are flushed.
 _BULK_TICKS = 240
 
