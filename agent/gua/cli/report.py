@@ -11,8 +11,9 @@ from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.cli.screen import read_screen
 from gua.clock import Clock, SystemClock
 from gua.errors import DatabaseMissing, NoGpu
+from gua.host import procfs_root
 from gua.location import Location
-from gua.pci import read_nvidia_devices, sysfs_root
+from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.report.document import Report
 from gua.report.period import parse_period
 from gua.report.zones import find_zone, local_zone_name
@@ -70,11 +71,12 @@ def read_report(
                 scheduler=scheduler,
             )
     except DatabaseMissing as exc:
-        if read_nvidia_devices(sysfs_root()) == ():
+        devices = read_nvidia_devices(sysfs_root())
+        if devices is not None and is_gpu_less(devices, procfs_root()):
             raise NoGpu(
-                f"no database at {location}; none is made, as this host has no NVIDIA device on its PCI bus"
+                f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report"
             ) from exc
-        raise DatabaseMissing(f"no database at {location}: run `gua daemon` first") from exc
+        raise DatabaseMissing(f"no database at {location}: run `gua daemon --foreground` first") from exc
 
 
 def show_report(report: Report, options: argparse.Namespace) -> None:

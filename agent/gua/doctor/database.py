@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Optional
 
 from gua.daemon.lock import is_locked
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.errors import DatabaseMissing, DatabaseUnusable
+from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_type, read_filesystem_type
 from gua.location import Location
 from gua.model import KnownDevice, TickStatus
@@ -56,11 +56,20 @@ def check_database(location: Location, history: History) -> Check:
     """Whether the chosen database is there and can be read by this user."""
     details = {"path": str(location.path), "why": location.why}
     if isinstance(history.error, DatabaseMissing):
-        return Check("database", WARN, f"no database at {location}", "run `gua daemon`, which makes it", details)
+        return Check(
+            "database", WARN, f"no database at {location}", "run `gua daemon --foreground`, which makes it", details
+        )
     if history.error is not None:
-        cure = "become a member of the database's group, or move a damaged file away"
-        return Check("database", FAIL, shown(str(history.error), 300), cure, details)
+        return Check("database", FAIL, shown(str(history.error), 300), _database_cure(history.error), details)
     return Check("database", OK, str(location), None, details)
+
+
+def _database_cure(error: Exception) -> str:
+    if isinstance(error, DatabaseForbidden):
+        return "become a member of the database's group, and log in anew"
+    if isinstance(error, DatabaseDamaged):
+        return "start the daemon anew: it moves the damaged file aside and begins a new one"
+    return "name another database with --db, or update gua, as the message says"
 
 
 def check_database_rights(path: Path) -> Check:

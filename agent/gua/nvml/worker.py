@@ -73,7 +73,7 @@ def _end_with_parent(fd: int) -> None:
 def main(argv: Sequence[str]) -> int:
     """Serve the socket whose number is the only argument."""
     if len(argv) != 2 or not argv[1].isdigit():
-        sys.stderr.write("gua.nvml.worker is started by gua itself; run `gua sync-once` or `gua daemon` instead\n")
+        sys.stderr.write("gua.nvml.worker is started by gua itself; run `gua sync-once --push never` instead\n")
         return 2
     channel = Connection(int(argv[1]))
     # ^C goes to the whole terminal; the parent decides when its child ends.

@@ -17,7 +17,7 @@ _STALE_UNTIMED_MS = 15 * 60_000
 
 _ABSENT_TEXT = {
     "card_lost": "fell off the bus or does not answer; it usually needs a reset or a reboot",
-    "card_missing": "is not listed any more; if it was taken out, retire it, else look at the kernel log",
+    "card_missing": "is not listed any more; unless it was taken out, look at the kernel log (`dmesg`)",
 }
 _DRIVER_TEXT = {
     "driver": "the driver cannot be used: `gua doctor` on the host says why",
@@ -67,7 +67,7 @@ def _about_cards(cards: list[Card]) -> list[Finding]:
 
 def _about_age(report: Report, now_ms: int, newest_tick_ms: Optional[int]) -> list[Finding]:
     if newest_tick_ms is None:
-        return [_finding("no_history", "warn", "nothing was recorded yet: run `gua daemon`")]
+        return [_finding("no_history", "warn", "nothing was recorded yet: run `gua daemon --foreground`")]
     age_ms = now_ms - newest_tick_ms
     limit_ms = _STALE_INTERVALS * round(max(report["intervals_s"], default=0) * 1000) or _STALE_UNTIMED_MS
     if age_ms > limit_ms:

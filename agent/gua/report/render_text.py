@@ -60,7 +60,7 @@ def _nothing(report: Report, columns: int, look: Look) -> list[str]:
     if not report["cards"]:
         return wrapped(
             "No history yet: the database is there and no card was recorded in it. "
-            "Is `gua daemon` running? Its first sample comes within one interval.",
+            "Is `gua daemon --foreground` running? Its first sample comes within one interval.",
             columns,
         )
     return wrapped("Nothing was expected in this window: the history of these cards begins later.", columns)

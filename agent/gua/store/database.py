@@ -151,7 +151,7 @@ def _limit(connection: sqlite3.Connection) -> None:
 
 
 def missing(path: Path) -> DatabaseMissing:
-    return DatabaseMissing(f"no database at {path}: run `gua daemon` first")
+    return DatabaseMissing(f"no database at {path}: run `gua daemon --foreground` first")
 
 
 def _forbidden(path: Path) -> DatabaseForbidden:

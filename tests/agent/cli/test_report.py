@@ -76,16 +76,21 @@ def test_report_without_a_database_says_what_to_run_first(tmp_path: Path) -> Non
     done = gua("report", "--db", str(tmp_path / "none.db"), GUA_SYSFS_ROOT=str(tmp_path))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 2, "which database, and what is wrong with it"
-    assert "run `gua daemon` first" in done.stderr
+    assert "run `gua daemon --foreground` first" in done.stderr
     assert str(tmp_path / "none.db") in done.stderr
 
 
 def test_report_without_a_database_on_a_host_without_gpu_says_that(tmp_path: Path) -> None:
     (tmp_path / "bus/pci/devices").mkdir(parents=True)
-    done = gua("report", "--db", str(tmp_path / "none.db"), "--frame", NONCE, GUA_SYSFS_ROOT=str(tmp_path))
+    roots = {"GUA_SYSFS_ROOT": str(tmp_path), "GUA_PROCFS_ROOT": str(tmp_path)}
+    done = gua("report", "--db", str(tmp_path / "none.db"), "--frame", NONCE, **roots)
     assert done.returncode == 2
     assert "no NVIDIA device" in done.stderr
     assert json.loads(unwrap_document(done.stdout.encode(), NONCE))["code"] == "no_gpu"
+    (tmp_path / "driver/nvidia").mkdir(parents=True)
+    (tmp_path / "driver/nvidia/version").touch()
+    done = gua("report", "--db", str(tmp_path / "none.db"), "--frame", NONCE, **roots)
+    assert json.loads(unwrap_document(done.stdout.encode(), NONCE))["code"] == "database_missing"
 
 
 def test_report_of_a_database_without_a_tick_says_no_history_yet(tmp_path: Path) -> None:
