@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Optional, Protocol
+from typing import Optional
 
 from gua.clock import Clock
 from gua.model import Fault, FaultKind, Snapshot
@@ -31,20 +31,8 @@ _REPEAT_S = 600.0
 _UNRESPONSIVE = Snapshot(unresponsive=True)
 
 
-class Sampler(Protocol):
-    """Where snapshots come from."""
-
-    def sample(self) -> Snapshot:
-        """All cards now. Never raises for trouble with NVML: the snapshot tells it."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the driver."""
-        ...
-
-
 class WorkerClient:
-    """The `Sampler` of real hosts. Not for use by several threads.
+    """The `gua.collect.Sampler` of real hosts. Not for use by several threads.
 
     deadline_s: longest a sample takes (plus half a second to reap a killed child); until start_grace_s after its
     start a child still initialising NVML is left to finish, and meanwhile samples are unresponsive.

@@ -12,10 +12,10 @@ from gua.coverage import SLOT_MS
 from gua.model import TickStatus
 from gua.report.amounts import states_of, verdict_states
 from gua.report.cards import cards_of
-from gua.report.document import SCHEMA, Card, Coverage, HostInfo, HourOfWeek, Report, RuleInfo, TickCounts
+from gua.report.document import SCHEMA, Card, Coverage, HostInfo, HourOfWeek, Report, RuleInfo, TickCounts, Window
 from gua.report.findings import find
 from gua.report.people import hold_of, users_of
-from gua.report.window import settle_window
+from gua.report.window import ReportWindow, settle_window
 from gua.store.codes import STATES, STATUSES, VERDICTS
 from gua.store.credit import COVERED
 from gua.store.reader import HostRow, StoreReader
@@ -44,22 +44,16 @@ def build_report(
     window = settle_window(since_ms, until_ms, now_ms=now_ms, raw_since_ms=reader.raw_since_ms())
     sums = reader.sums(window.slots, window.ragged)
     host = reader.host()
-    begins_ms = reader.history_begins_ms()
     cards = cards_of(reader, window, sums)
     holds, holds_in_all = reader.holds(window.span, HOLDS_SHOWN)
     uuids = {device.id: device.uuid for device in reader.devices()}
-    intervals = sorted({cover_ms for _, cover_ms in sums.ticks if cover_ms} or _last_interval(host))
     report: Report = {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
         "host": _host(host, scheduler),
-        "window": {
-            "since": to_iso(window.since_ms),
-            "until": to_iso(window.until_ms),
-            "history_begins": None if begins_ms is None or begins_ms <= window.since_ms else to_iso(begins_ms),
-        },
+        "window": _window(window, reader.history_begins_ms()),
         "rules": _rules(reader, sums, host),
-        "intervals_s": [ms / 1000 for ms in intervals],
+        "intervals_s": _intervals_s(sums, host),
         "coverage": _coverage(cards, sums),
         "card_s": verdict_states(sums.by_verdict(), COVERED),
         "samples": sum(card["samples"] for card in cards),
@@ -80,8 +74,18 @@ def build_report(
     return report
 
 
-def _last_interval(host: Optional[HostRow]) -> set[int]:
-    return {host.interval_ms} if host and host.interval_ms else set()
+def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:
+    return {
+        "since": to_iso(window.since_ms),
+        "until": to_iso(window.until_ms),
+        "history_begins": None if begins_ms is None or begins_ms <= window.since_ms else to_iso(begins_ms),
+    }
+
+
+def _intervals_s(sums: WindowSums, host: Optional[HostRow]) -> list[float]:
+    """The intervals of the window's ticks; the newest run's when there are none."""
+    last = {host.interval_ms} if host and host.interval_ms else set()
+    return [ms / 1000 for ms in sorted({cover_ms for _, cover_ms in sums.ticks if cover_ms} or last)]
 
 
 def _host(host: Optional[HostRow], scheduler: Optional[str]) -> HostInfo:
