@@ -74,7 +74,7 @@ KEYS: tuple[Key, ...] = (
 
 # A tick stands for its whole interval: a longer one would tell days by a single look.
 _MAXIMUM_MS = {"daemon.interval": 86_400_000, "nvml.deadline": 86_400_000}
-_MINIMUM_MS = {"daemon.interval": 100, "nvml.deadline": 100, "store.raw_retention": 3_600_000}
+_MINIMUM_MS = {"daemon.interval": 100, "nvml.deadline": 100, "store.raw_retention": 3_600_000, "rule.long_idle": 1_000}
 
 
 @dataclass(frozen=True)

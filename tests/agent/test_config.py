@@ -71,6 +71,7 @@ def test_every_key_can_be_set_in_the_file_and_in_the_environment(tmp_path: Path)
         ("[daemon]\ninterval = '-3s'\n", ["[daemon] interval", "-3s"]),
         ("[daemon]\ninterval = '0s'\n", ["[daemon] interval", "0s"]),
         ("[daemon]\ninterval = '1ms'\n", ["[daemon] interval", "too short", "100ms"]),
+        ("[rule]\nlong_idle = '900ms'\n", ["[rule] long_idle", "too short", "1000ms"]),
         ("[rule]\nheld_mb = -1\n", ["[rule] held_mb", "-1", "0 or more"]),
         ("[rule]\nheld_mb = true\n", ["[rule] held_mb", "True"]),
         ("[rule]\nheld_mb = '100MB'\n", ["[rule] held_mb", "100MB"]),
