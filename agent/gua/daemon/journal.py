@@ -39,6 +39,10 @@ class TickJournal:
         self._say(logging.ERROR, f"tick lost: {type(error).__name__}: {shown(str(error), 300)}", now_ms)
         logger.debug("tick lost", exc_info=error)
 
+    def skipped(self, now_ms: int) -> None:
+        """A tick took longer than an interval, so that the next one was left out: its time is not observed."""
+        self._say(logging.WARNING, "sampling takes longer than the interval: ticks are left out", now_ms)
+
     def _say(self, level: int, text: str, now_ms: int) -> None:
         said_ms = self._said_ms.get(text)
         if said_ms is None or now_ms - said_ms >= _REPEAT_MS:

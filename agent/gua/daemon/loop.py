@@ -63,7 +63,11 @@ class TickLoop:
             if status is None:
                 return
             self._notify.alive(status)
-            if self._wait_until(schedule.advance(self._clock.monotonic_s()), status):
+            skipped, now_s = schedule.skipped, self._clock.monotonic_s()
+            deadline_s = schedule.advance(now_s)
+            if schedule.skipped > skipped:
+                self._journal.skipped(round(now_s * 1000))
+            if self._wait_until(deadline_s, status):
                 return
 
     def _guarded_tick(self) -> Optional[str]:

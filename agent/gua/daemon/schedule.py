@@ -13,7 +13,7 @@ class Schedule:
         self._start_s = start_s
         self._interval_s = interval_s
         self._number = 0
-        self.skipped = 0
+        self.skipped = 0  # deadlines so far
 
     def advance(self, now_s: float) -> float:
         """The next deadline, the first one after `now_s` and after the one before it."""
