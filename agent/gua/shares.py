@@ -37,14 +37,22 @@ def share(states: Mapping[str, Any], state: State, expected_card_s: float) -> Sh
 
 
 def format_share(value: Share) -> str:
-    """`31 % (29-38 %)`; `31 %` when nothing was left unseen; `-` where there is nothing to divide.
+    """`31 % (29-38 %)`; `31 %` when nothing was left unseen; `-` where there is nothing to divide; `<1 %`, never 0.
 
     Bounds are rounded outward, so that they stay true.
     """
     if value.point is None or value.low is None or value.high is None:
         return "-"
-    point, low, high = round(value.point * 100), _outward(value.low, math.floor), _outward(value.high, math.ceil)
+    point, low, high = percent_number(value.point), _outward(value.low, math.floor), _outward(value.high, math.ceil)
     return f"{point} %" if math.isclose(value.low, value.high, abs_tol=1e-9) else f"{point} % ({low}-{high} %)"
+
+
+def percent_number(fraction: float) -> str:
+    """`31`; `<1` and `>99` rather than 0 and 100 for what is neither."""
+    value = round(fraction * 100, 6)
+    if 0 < value < 0.5:
+        return "<1"
+    return ">99" if 99.5 <= value < 100 else f"{value:.0f}"
 
 
 def _outward(fraction: float, rounding: Any) -> int:

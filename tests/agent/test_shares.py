@@ -39,6 +39,8 @@ def test_the_share_of_unknown_is_of_the_expected_time() -> None:
         (Share(0.5, 0.5, 0.5), "50 %"),
         (Share(0.0, 0.0, 0.0), "0 %"),
         (Share(0.0, 0.0, 0.001), "0 % (0-1 %)"),
+        (Share(0.003, 0.003, 0.003), "<1 %"),
+        (Share(0.998, 0.99, 0.999), ">99 % (99-100 %)"),
         (Share(1.0, 1.0, 1.0), "100 %"),
         (Share(None, 0.0, 1.0), "-"),
         (Share(None, None, None), "-"),

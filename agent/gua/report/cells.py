@@ -13,6 +13,7 @@ from typing import Optional
 from wcwidth import wcswidth
 
 from gua.report.notes import NO_BREAK
+from gua.shares import percent_number
 from gua.units import parse_time_ms
 
 UNKNOWN = "-"
@@ -54,12 +55,7 @@ def count(number: Optional[int]) -> str:
 
 def percent(part: float, whole: float) -> str:
     """`31 %` of a whole; `-` where there is nothing to divide by; `<1 %` and `>99 %` rather than 0 and 100."""
-    if whole <= 0:
-        return UNKNOWN
-    value = 100 * part / whole
-    if 0 < value < 0.5:
-        return "<1 %"
-    return ">99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
+    return UNKNOWN if whole <= 0 else f"{percent_number(part / whole)} %"
 
 
 def model(name: str) -> str:
