@@ -80,7 +80,7 @@ def run_command(program: str, commands: Mapping[str, tuple[str, str]], argv: Seq
             _silence_stdout()
             sys.stderr.write(f"{program}: the result cannot be written: {exc.strerror}\n")
             return int(ExitStatus.FAILED)
-        sys.stderr.write(f"{program}: this is a defect of ours; please report it with {_save_traceback()}\n")
+        sys.stderr.write(f"{program}: this is a defect of ours; please report it with {_save_traceback(exc)}\n")
         return int(ExitStatus.FAILED)
 
 
@@ -101,13 +101,17 @@ def _silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _save_traceback() -> str:
-    """Path of a new private file that holds the current traceback."""
+def _save_traceback(error: Exception) -> str:
+    """Path of a new private file that holds the traceback; the error in a line where none can be written."""
     import tempfile  # only a defect needs these
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="gua-defect-", suffix=".txt", delete=False) as file:
-        traceback.print_exc(file=file)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="gua-defect-", suffix=".txt", delete=False) as file:
+            traceback.print_exception(type(error), error, error.__traceback__, file=file)
+    except OSError:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return shown(f"{type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})", 300)
     return file.name
 
 

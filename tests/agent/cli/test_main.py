@@ -107,3 +107,13 @@ def test_a_defect_of_ours_is_a_line_and_a_file_never_a_traceback(
     saved = next(tmp_path.glob("gua-defect-*.txt"))
     assert str(saved) in err
     assert "ZeroDivisionError: inside" in saved.read_text()
+
+
+def test_a_defect_of_ours_is_a_line_also_where_no_file_can_be_written(
+    failing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "not there"))
+    assert run_command("gua", failing(ZeroDivisionError("inside")), ["fail"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "ZeroDivisionError: inside (test_main.py:" in err
