@@ -10,6 +10,7 @@ from typing import Optional
 
 from gua.config import Settings, load_settings
 from gua.location import Location, database_path
+from gua.text import shown
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
@@ -46,4 +47,4 @@ def locate_database(options: argparse.Namespace, settings: Settings) -> Location
 
 def tell(line: str) -> None:
     """One line to people, on stderr."""
-    sys.stderr.write(f"gua: {line}\n")
+    sys.stderr.write(f"gua: {shown(line, 1000)}\n")

@@ -27,7 +27,6 @@ class HostRow:
     machine_id: str
     boot_id: str
     hostname: str
-    agent_version: str
     driver_version: Optional[str]
     rule: Optional[int]
     interval_ms: Optional[int]
@@ -93,7 +92,7 @@ class StoreReader:
         """The newest store's host; None when no program ever took this database into use."""
         rows = self._session.rows(
             "SELECT store.store_id, machine_id, coalesce(boot.boot_id, ''), coalesce(hostname, ''),"
-            " coalesce(agent_version, ''), driver_version, rule, interval_ms FROM store"
+            " driver_version, rule, interval_ms FROM store"
             " LEFT JOIN run ON run.store = store.id LEFT JOIN boot ON boot.id = run.boot"
             " ORDER BY store.id DESC, run.id DESC LIMIT 1"
         )
