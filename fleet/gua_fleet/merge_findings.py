@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -96,11 +97,11 @@ def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
 
 
 def _mixed_rules(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
-    hosts = _by_value(answered, lambda document: [tuple(sorted(rule.items())) for rule in document["rules"]])
+    hosts = _by_value(answered, lambda document: [json.dumps(rule, sort_keys=True) for rule in document["rules"]])
     if len(hosts) < 2:
         return []
     rules = "; ".join(
-        f"{_names(names)}: " + " ".join(f"{key}={value}" for key, value in rule)
+        f"{_names(names)}: " + " ".join(f"{key}={value}" for key, value in json.loads(rule).items())
         for rule, names in sorted(hosts.items())
     )
     return [_finding("mixed_rules", "warn", f"the states were judged by different rules: {rules}")]
