@@ -97,6 +97,16 @@ def test_sweep_what_reads_its_input_there_finds_none(sshd: Sshd, keys: Keys, kno
     assert document["read"] == ""
 
 
+@pytest.mark.parametrize("said", ["forward_agent: true", "gateway: nobody@127.0.0.1:9"])
+def test_sweep_takes_nothing_from_a_fabric_yml_written_for_other_work(
+    sshd: Sshd, keys: Keys, known: Path, tmp_path: Path, said: str
+) -> None:
+    (Path.home() / ".fabric.yml").write_text(f"{said}\n")
+    trusting = write_agent(tmp_path / "trusting", "answer(forwarded=os.environ.get('SSH_AUTH_SOCK'))")
+    result = _ask(host(sshd, keys, known, trusting))
+    assert (result.outcome, (result.document or {}).get("forwarded")) == (Outcome.OK, None)
+
+
 def test_sweep_agent_missing_names_the_path_and_the_cure(sshd: Sshd, keys: Keys, known: Path) -> None:
     result = _ask(host(sshd, keys, known, ("/opt/none/gua",)))
     assert result.outcome is Outcome.AGENT_MISSING
