@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gua.units import parse_time_ms
-from gua_fleet.model import HostResult
+from gua_fleet.model import HostResult, Outcome
 
 # The order of `findings`: what needs a person first.
 SEVERITIES = ("fail", "warn", "info")
@@ -21,6 +21,7 @@ def fleet_findings(
     answered = [result for result in counted if result.document is not None]
     return [
         *(_finding("same_agent", "warn", f"{twin}: {is_twin_text(name)}") for twin, name in sorted(twins.items())),
+        *_no_card_where_some_should_be(counted),
         *_shared_cards(answered),
         *_mixed_rules(answered),
         *_mixed_windows(answered),
@@ -76,6 +77,20 @@ def _by_value(answered: Sequence[HostResult], values_of: Any) -> dict[Any, set[s
         for value in values_of(result.document):
             hosts[value].add(result.host.name)
     return hosts
+
+
+def _no_card_where_some_should_be(counted: Sequence[HostResult]) -> list[dict[str, Any]]:
+    """Such a host contributes nothing; nobody should have to notice that by its absence."""
+    return [
+        _finding(
+            "cards_not_found",
+            "warn",
+            f"{result.host.name} finds no NVIDIA card, gua_cards says {result.host.cards}: nothing is expected of it; "
+            "look at its PCI bus, or mend gua_cards",
+        )
+        for result in counted
+        if result.outcome is Outcome.NO_GPU and result.host.cards
+    ]
 
 
 def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:

@@ -101,7 +101,10 @@ def test_merge_host_without_answer_and_without_known_cards_adds_nothing() -> Non
 
 
 def test_merge_host_that_has_no_gpu_expects_nothing_whatever_the_inventory_says() -> None:
-    assert merge(silent("b", Outcome.NO_GPU, cards=8))["coverage"]["expected_card_s"] == 0
+    merged = merge(silent("b", Outcome.NO_GPU, cards=8), silent("c", Outcome.NO_GPU))
+    assert merged["coverage"]["expected_card_s"] == 0
+    [finding] = merged["findings"]
+    assert finding["text"].startswith("b finds no NVIDIA card, gua_cards says 8")
 
 
 def test_merge_nobody_answered_still_lists_every_host_in_order() -> None:
