@@ -136,6 +136,13 @@ def proxy_failure(proxy: Proxy, target: Target) -> HostFailure | None:
 
 
 def _expand(command: str, target: Target) -> str:
-    """ssh_config's tokens. Names come from the inventory, which refuses those that would mean something to a shell."""
+    """ssh_config's tokens. Raises HostFailure for a value that would mean something to the shell."""
     values = {"h": target.address, "p": str(target.port), "r": target.user, "n": target.key_name, "%": "%"}
-    return re.sub(r"%([hprn%])", lambda token: values[token.group(1)], command)
+
+    def value(token: re.Match[str]) -> str:
+        text = values[token.group(1)]
+        if not re.fullmatch(r"[\w.@%:+=,/-]+", text):
+            raise HostFailure(Outcome.UNREACHABLE, f"{text!r} cannot stand for {token.group()} in its proxy command")
+        return text
+
+    return re.sub(r"%([hprn%])", value, command)

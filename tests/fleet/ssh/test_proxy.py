@@ -151,6 +151,15 @@ def test_sweep_proxy_command_that_fails_is_unreachable_in_its_own_words(keys: Ke
     assert "no way" in (result.detail or "")
 
 
+def test_sweep_user_that_means_something_to_a_shell_gets_no_proxy_command(
+    keys: Keys, known: Path, tmp_path: Path
+) -> None:
+    user, planted = f"a;touch {tmp_path}/planted", tmp_path / "planted"
+    result = _ask(host(22, keys, known, ("x",), proxy_command="echo %r", user=user))
+    assert (result.outcome, planted.exists()) == (Outcome.UNREACHABLE, False)
+    assert "cannot stand for %r in its proxy command" in (result.detail or "")
+
+
 @needs_openssh
 @pytest.mark.parametrize(("accept_new", "policy"), [(False, "yes"), (True, "accept-new")])
 def test_proxy_argv_jump_hosts_get_the_same_strictness(accept_new: bool, policy: str) -> None:
