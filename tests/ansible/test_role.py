@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -47,6 +48,7 @@ def render(target: Path, **variables: Any) -> Path:
     done = subprocess.run(
         [*command, "-e", json.dumps({**facts, **variables}), "-e", f"ansible_python_interpreter={sys.executable}"],
         capture_output=True, text=True, cwd=ANSIBLE,
+        env={**os.environ, "ANSIBLE_HOME": str(target / "home"), "ANSIBLE_REMOTE_TMP": str(target / "home" / "tmp")},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return target
