@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -72,8 +74,13 @@ def _source_files(checkout: Path) -> Iterator[Path]:
 
 
 def _build(checkout: Path, directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    run_pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(checkout), failed=AgentWheelUnavailable)
+    """Build beside `directory` and put it in place in one step, so that half a wheel is never kept."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+        fresh = Path(scratch) / "wheel"
+        run_pip("wheel", "--no-deps", "--wheel-dir", str(fresh), str(checkout), failed=AgentWheelUnavailable)
+        fresh.rename(directory)
 
 
 def run_pip(*arguments: str, failed: type[GuaError]) -> None:

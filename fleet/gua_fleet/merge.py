@@ -5,6 +5,7 @@ results -> twins counted once -> one FleetSums per host -> their sum -> document
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 from gua_fleet.merge_findings import by_severity, fleet_findings, host_findings, is_twin_text
 from gua_fleet.model import Document, HostResult, Outcome
 from gua_fleet.sums import (
+    TICK_STATUSES,
     CardSums,
     FleetSums,
     UserSums,
@@ -106,7 +108,7 @@ def _document(result: HostResult) -> Document:
 
 def _distinct(values: Any) -> list[Any]:
     """Distinct JSON objects, in an order that does not depend on the hosts' order."""
-    return [dict(items) for items in sorted({tuple(sorted(value.items())) for value in values})]
+    return [json.loads(text) for text in sorted({json.dumps(value, sort_keys=True) for value in values})]
 
 
 def _window(results: Sequence[HostResult], since_ms: int, until_ms: int) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def _coverage(sums: FleetSums) -> dict[str, Any]:
         "observed_card_s": from_micro(sums.observed),
         "unobserved_card_s": from_micro(sums.unobserved),
         "unknown_by_reason": {reason: from_micro(amount) for reason, amount in sorted(sums.unknown_by_reason.items())},
-        "ticks": {status: sums.ticks.get(status, 0) for status in ("ok", "partial", "error", "unresponsive")},
+        "ticks": {status: sums.ticks.get(status, 0) for status in TICK_STATUSES},
     }
 
 
@@ -231,4 +233,5 @@ def _idle_now(result: HostResult) -> list[dict[str, Any]]:
 def _is_idle(now: Mapping[str, Any], document: Document) -> bool:
     age_s = _seconds_between(now["at"], document["generated_at"])
     fresh_s = FRESH_INTERVALS * max(document["intervals_s"], default=0.0)
-    return bool(now["state"] == "truly-idle" and age_s <= fresh_s)
+    # a tick from the future was stamped before the clock was set back, nobody knows when
+    return bool(now["state"] == "truly-idle" and abs(age_s) <= fresh_s)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gua.units import parse_time_ms
-from gua_fleet.model import HostResult
+from gua_fleet.model import HostResult, Outcome
 
 # The order of `findings`: what needs a person first.
 SEVERITIES = ("fail", "warn", "info")
@@ -20,6 +21,7 @@ def fleet_findings(
     answered = [result for result in counted if result.document is not None]
     return [
         *(_finding("same_agent", "warn", f"{twin}: {is_twin_text(name)}") for twin, name in sorted(twins.items())),
+        *_no_card_where_some_should_be(counted),
         *_shared_cards(answered),
         *_mixed_rules(answered),
         *_mixed_windows(answered),
@@ -77,6 +79,20 @@ def _by_value(answered: Sequence[HostResult], values_of: Any) -> dict[Any, set[s
     return hosts
 
 
+def _no_card_where_some_should_be(counted: Sequence[HostResult]) -> list[dict[str, Any]]:
+    """Such a host contributes nothing; nobody should have to notice that by its absence."""
+    return [
+        _finding(
+            "cards_not_found",
+            "warn",
+            f"{result.host.name} finds no NVIDIA card, gua_cards says {result.host.cards}: nothing is expected of it; "
+            "look at its PCI bus, or mend gua_cards",
+        )
+        for result in counted
+        if result.outcome is Outcome.NO_GPU and result.host.cards
+    ]
+
+
 def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
     """A card that was moved is retired where it left; the same UUID in service on two hosts counts twice."""
     hosts = _by_value(
@@ -96,11 +112,11 @@ def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
 
 
 def _mixed_rules(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
-    hosts = _by_value(answered, lambda document: [tuple(sorted(rule.items())) for rule in document["rules"]])
+    hosts = _by_value(answered, lambda document: [json.dumps(rule, sort_keys=True) for rule in document["rules"]])
     if len(hosts) < 2:
         return []
     rules = "; ".join(
-        f"{_names(names)}: " + " ".join(f"{key}={value}" for key, value in rule)
+        f"{_names(names)}: " + " ".join(f"{key}={value}" for key, value in json.loads(rule).items())
         for rule, names in sorted(hosts.items())
     )
     return [_finding("mixed_rules", "warn", f"the states were judged by different rules: {rules}")]

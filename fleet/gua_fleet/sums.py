@@ -30,9 +30,9 @@ def from_micro(amount: int) -> float:
     return amount / _PER_UNIT
 
 
-def micro_map(amounts: Mapping[str, float]) -> Counter[str]:
-    """A map of amounts (a state map, unknown time by reason) in micro-units."""
-    return Counter({key: to_micro(value) for key, value in amounts.items()})
+def micro_states(amounts: Mapping[str, Any]) -> Counter[str]:
+    """A state map in micro-units: its four keys, whatever else a newer agent may say there."""
+    return Counter({name: to_micro(amounts[name]) for name in STATE_NAMES})
 
 
 def states_of(amounts: Mapping[str, int]) -> dict[str, float]:
@@ -170,15 +170,15 @@ def sums_of_document(host: Host, document: Document, *, zone_fits: bool) -> Flee
     total = CardSums(
         cards=physical_cards(document),
         expected=to_micro(coverage["expected_card_s"]),
-        states=micro_map(document["card_s"]),
+        states=micro_states(document["card_s"]),
     )
     return FleetSums(
         total=total,
         observed=to_micro(coverage["observed_card_s"]),
         unobserved=to_micro(coverage["unobserved_card_s"]),
         samples=document["samples"],
-        unknown_by_reason=micro_map(coverage["unknown_by_reason"]),
-        ticks=Counter(coverage["ticks"]),
+        unknown_by_reason=Counter({key: to_micro(value) for key, value in coverage["unknown_by_reason"].items()}),
+        ticks=Counter({status: coverage["ticks"][status] for status in TICK_STATUSES}),
         users=_users(host, document),
         models=_models(document),
         groups=dict.fromkeys(host.groups, total),
@@ -216,7 +216,7 @@ def _user(user: Mapping[str, Any], host_name: str) -> UserSums:
         idle_held_long=to_micro(user["idle_held_long_card_s"]),
         samples=user["samples"],
         energy=None if user["energy_j"] is None else to_micro(user["energy_j"]),
-        states=micro_map(user["states"]),
+        states=micro_states(user["states"]),
         uids=frozenset() if user["uid"] is None else frozenset({user["uid"]}),
         sources=frozenset({user["user_source"]}),
         hosts=frozenset({host_name}),
@@ -226,9 +226,9 @@ def _user(user: Mapping[str, Any], host_name: str) -> UserSums:
 def _models(document: Document) -> dict[tuple[str, bool], CardSums]:
     models: dict[tuple[str, bool], CardSums] = {}
     for card in document["cards"]:
-        states = micro_map(card["card_s"])
         key = (model_name(card), card["mig"] is not None)
-        part = CardSums(int(card["retired_at"] is None), _expected(card, states), states)
+        states = micro_states(card["card_s"])
+        part = CardSums(int(card["retired_at"] is None), to_micro(card["expected_card_s"]), states)
         models[key] = models.get(key, CardSums()) + part
     return models
 
@@ -238,11 +238,5 @@ def model_name(card: Mapping[str, Any]) -> str:
     return f"{card['name']} {card['mig']['profile']}" if card["mig"] else str(card["name"])
 
 
-def _expected(card: Mapping[str, Any], states: Mapping[str, int]) -> int:
-    """Expected time of one card; agents that do not say it are taken at what they observed."""
-    expected = card.get("expected_card_s")
-    return sum(states.values()) if expected is None else to_micro(expected)
-
-
 def _hours(document: Document) -> dict[tuple[int, int], Mapping[str, int]]:
-    return {(hour["weekday"], hour["hour"]): micro_map(hour["card_s"]) for hour in document["hours_of_week"]}
+    return {(hour["weekday"], hour["hour"]): micro_states(hour["card_s"]) for hour in document["hours_of_week"]}

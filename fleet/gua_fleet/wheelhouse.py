@@ -53,11 +53,12 @@ def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, str]:
     lock = lock_of(python)
     release = release_name(python, wheel, lock)
     house, archive = cache / "houses" / release, cache / "houses" / f"{release}.tar"
-    if not (archive.is_file() and is_intact(house)):
+    fresh = not is_intact(house)
+    if fresh:
         shutil.rmtree(house, ignore_errors=True)
-        archive.unlink(missing_ok=True)
         _fill(house, python, wheel, lock)
-        _pack(house, archive)
+    _pack(house, archive)  # every time: only the house is known to be intact
+    if fresh:
         sys.stderr.write(f"newly made: {archive}\n")
     pip = next(path.name for path in house.glob("pip-*.whl"))
     return {"archive": str(archive), "release": release, "pip": pip}
@@ -79,10 +80,9 @@ def _version(wheel: Path) -> str:
 def is_intact(house: Path) -> bool:
     """Whether a house holds exactly the files that its MANIFEST.json names, unchanged."""
     try:
-        manifest = json.loads((house / "MANIFEST.json").read_text())
-    except (OSError, ValueError):
+        return bool(json.loads((house / "MANIFEST.json").read_text())["files"] == _hashes(house))
+    except (OSError, ValueError, LookupError, TypeError):
         return False
-    return bool(manifest["files"] == _hashes(house))
 
 
 def _hashes(house: Path) -> dict[str, str]:
@@ -110,7 +110,7 @@ def _fill(house: Path, python: str, wheel: Path, lock: Path) -> None:
 
 def _pack(house: Path, archive: Path) -> None:
     """One tar of the house; not compressed, for wheels already are."""
-    unfinished = archive.with_suffix(f".{os.getpid()}")
+    unfinished = archive.with_suffix(".new")
     with tarfile.open(unfinished, "w") as tar:
         for path in sorted(house.iterdir()):
             tar.add(path, arcname=path.name)
@@ -122,6 +122,16 @@ def default_cache() -> Path:
     return Path(home) / "gua-fleet"
 
 
+def _own(cache: Path) -> None:
+    """Make the folder, ours alone: hosts install, as root, what lies in it. Raises WheelhouseUnavailable."""
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if cache.stat().st_uid != os.geteuid():
+        raise WheelhouseUnavailable(
+            f"{cache} belongs to another user: remove it, or set XDG_CACHE_HOME to a folder of your own"
+        )
+    cache.chmod(0o700)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry of `python -m gua_fleet.wheelhouse`. Prints JSON; a failure is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="gua_fleet.wheelhouse", description="Make wheelhouses for the agent.")
@@ -129,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where to keep them (%(default)s)")
     options = parser.parse_args(argv)
     try:
-        options.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _own(options.cache)
         with (options.cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two deployments at once must not fill the same house
             wheel = make_agent_wheel(find_checkout(), options.cache / "wheels")

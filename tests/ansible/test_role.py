@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -47,6 +48,7 @@ def render(target: Path, **variables: Any) -> Path:
     done = subprocess.run(
         [*command, "-e", json.dumps({**facts, **variables}), "-e", f"ansible_python_interpreter={sys.executable}"],
         capture_output=True, text=True, cwd=ANSIBLE,
+        env={**os.environ, "ANSIBLE_HOME": str(target / "home"), "ANSIBLE_REMOTE_TMP": str(target / "home" / "tmp")},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return target
@@ -92,11 +94,12 @@ def test_the_unit_lets_the_agent_see_the_gpus_and_their_processes(rendered: Path
 
 def test_environment_variables_and_device_group_reach_the_unit(tmp_path: Path) -> None:
     render(
-        tmp_path, gua_agent_environment={"GUA_SYSFS_ROOT": "/a b"},
+        tmp_path, gua_agent_environment={"GUA_SYSFS_ROOT": "/a b", "https_proxy": "http://u:p%40ss@proxy"},
         gua_agent__host={"systemd": "252", "device_group": "video"},
     )  # fmt: skip
     lines = (tmp_path / "gua-agent.service").read_text().splitlines()
     assert 'Environment="GUA_SYSFS_ROOT=/a b"' in lines
+    assert 'Environment="https_proxy=http://u:p%%40ss@proxy"' in lines  # one % begins a word of systemd's own
     assert "SupplementaryGroups=video" in lines
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gua_fleet.agent_wheel import AgentWheelUnavailable, find_checkout, repack, source_digest
+from gua_fleet import agent_wheel
+from gua_fleet.agent_wheel import AgentWheelUnavailable, find_checkout, make_agent_wheel, repack, source_digest
 
 RECORD = """\
 gua/__init__.py,sha256={hash},{size}
@@ -86,6 +87,26 @@ def test_code_that_is_gone_is_named(installed: Distribution, tmp_path: Path) -> 
 def test_a_checkout_is_known_by_its_files_and_an_installation_is_none(tmp_path: Path) -> None:
     assert find_checkout() == Path(__file__).resolve().parents[2]
     assert find_checkout(tmp_path / "lib" / "site-packages" / "gua_fleet" / "agent_wheel.py") is None
+
+
+def test_a_build_that_is_cut_off_leaves_no_wheel_to_be_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout, kept = tmp_path / "checkout", tmp_path / "wheels"
+    checkout.mkdir()
+    for name in agent_wheel._SOURCES:
+        (checkout / name).write_text("")
+
+    def cut(*arguments: str, failed: type[Exception]) -> None:
+        folder = Path(arguments[arguments.index("--wheel-dir") + 1])
+        folder.mkdir()
+        (folder / "gua_fleet-1.2-py3-none-any.whl").write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(agent_wheel, "run_pip", cut)
+    with pytest.raises(KeyboardInterrupt):
+        make_agent_wheel(checkout, kept)
+    assert list(kept.rglob("*.whl")) == []
 
 
 def test_the_digest_of_a_checkout_follows_its_sources_and_not_their_byte_code(tmp_path: Path) -> None:

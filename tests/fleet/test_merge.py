@@ -101,7 +101,10 @@ def test_merge_host_without_answer_and_without_known_cards_adds_nothing() -> Non
 
 
 def test_merge_host_that_has_no_gpu_expects_nothing_whatever_the_inventory_says() -> None:
-    assert merge(silent("b", Outcome.NO_GPU, cards=8))["coverage"]["expected_card_s"] == 0
+    merged = merge(silent("b", Outcome.NO_GPU, cards=8), silent("c", Outcome.NO_GPU))
+    assert merged["coverage"]["expected_card_s"] == 0
+    [finding] = merged["findings"]
+    assert finding["text"].startswith("b finds no NVIDIA card, gua_cards says 8")
 
 
 def test_merge_nobody_answered_still_lists_every_host_in_order() -> None:
@@ -200,6 +203,7 @@ def test_merge_free_is_idle_now_seen_lately_and_not_a_schedulers() -> None:
         [
             card("GPU-free", states(idle=60)),
             card("GPU-stale", states(idle=60), now=now(at="2026-03-02T11:58:39Z")),
+            card("GPU-clock-set-back", states(idle=60), now=now(at="2026-03-02T13:00:00Z")),
             card("GPU-held", states(idle=60), now=now("idle-held")),
             card("GPU-retired", states(idle=60), retired_at="2026-03-02T11:00:00Z"),
             card("GPU-never", states(), now=None),
@@ -207,7 +211,7 @@ def test_merge_free_is_idle_now_seen_lately_and_not_a_schedulers() -> None:
     )
     merged = merge(answer("a", document))
     assert [row["uuid"] for row in merged["free"]] == ["GPU-free"]
-    assert merged["hosts"][0]["last_tick_at"] == "2026-03-02T11:59:50Z"
+    assert merged["hosts"][0]["last_tick_at"] == "2026-03-02T13:00:00Z"
 
 
 def test_merge_idle_cards_of_a_scheduler_stand_apart_from_free() -> None:

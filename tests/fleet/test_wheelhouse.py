@@ -60,6 +60,37 @@ def test_a_house_is_made_once_and_again_when_a_file_in_it_changed(
     assert is_intact(house)
     monkeypatch.setattr(wheelhouse, "run_pip", lambda *_, **__: pytest.fail("an intact house needs no index"))
     assert make_wheelhouse("3.11", wheel, tmp_path / "cache") == made
+    (house / "MANIFEST.json").write_text("[]")
+    assert not is_intact(house)
+
+
+def test_an_archive_that_was_cut_or_changed_is_packed_again(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch_pip)
+    archive = Path(make_wheelhouse("3.11", wheel, tmp_path / "cache")["archive"])
+    assert "newly made" in capsys.readouterr().err
+    archive.write_bytes(archive.read_bytes()[:100])
+    make_wheelhouse("3.11", wheel, tmp_path / "cache")
+    with tarfile.open(archive) as tar:
+        assert wheel.name in tar.getnames()
+    assert capsys.readouterr().err == ""
+
+
+def test_the_cache_is_ours_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wheel: Path
+) -> None:
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch_pip)
+    monkeypatch.setattr(wheelhouse, "make_agent_wheel", lambda *_: wheel)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    assert main(["--python", "3.11", "--cache", str(cache)]) == 0
+    assert cache.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(wheelhouse.os, "geteuid", lambda: cache.stat().st_uid + 1)
+    capsys.readouterr()
+    assert main(["--python", "3.11", "--cache", str(cache)]) == 1
+    assert capsys.readouterr().err.startswith(f"wheelhouse: {cache} belongs to another user: ")
 
 
 def test_the_requirements_name_the_agents_own_wheel_with_its_hash(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ def machine_suite() -> str:
 
 def ensure_base(suite: str) -> Path:
     """The base of `suite`, built when it is not there. Whoever comes second waits for the first."""
+    _own_root()
     base = LAB_ROOT / "base" / f"{suite}-{RECIPE}"
     base.parent.mkdir(parents=True, exist_ok=True)
     with locked(base.with_name(f"{base.name}.lock")):
@@ -47,6 +49,14 @@ def ensure_base(suite: str) -> Path:
             _build(suite, unfinished)
             unfinished.rename(base)
     return base
+
+
+def _own_root() -> None:
+    """Make LAB_ROOT, which only root may write: root boots what lies in it, and everybody may write beside it."""
+    LAB_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
+    status = LAB_ROOT.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != 0 or status.st_mode & 0o022:
+        raise LabUnavailable(f"{LAB_ROOT} can be written by others than root: remove it")
 
 
 @contextmanager

@@ -42,11 +42,11 @@ class Fleet:
         self.stages = {name: Stage(lab.hosts[name], parts) for name, parts in FLEET.items()}
         self.since = ""
 
-    def deploy(self) -> str:
+    def deploy(self, *options: str) -> str:
         """Run the playbook as a person would; its output."""
         tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            ["ansible-playbook", "-i", str(self.admin), "deploy.yml"], cwd=ROOT / "ansible", text=True,
+            ["ansible-playbook", "-i", str(self.admin), "deploy.yml", *options], cwd=ROOT / "ansible", text=True,
             capture_output=True, timeout=240, env={**self.lab.environment(), "PATH": tools, "XDG_CACHE_HOME": CACHE},
         )  # fmt: skip
         assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-2000:]}"
@@ -244,6 +244,19 @@ def test_an_ssh_user_outside_the_readers_group_is_told_so(fleet: Fleet) -> None:
     [host] = json.loads(printed)["hosts"]
     assert (status, host["outcome"], host["card_s"]) == (3, "needs-privilege", None)
     assert f"join group {READERS}" in host["detail"]
+
+
+def test_a_deployment_that_was_cut_off_before_the_restart_is_finished_by_the_next(fleet: Fleet) -> None:
+    atlas = fleet.lab.hosts["atlas"]
+
+    def pid() -> str:
+        return atlas.run("systemctl", "show", "-P", "MainPID", "gua-agent")
+
+    before = pid()
+    # what a run leaves that wrote its files and then lost its connection
+    atlas.run("sh", "-c", "echo of a run before > /opt/gua/started-with")
+    fleet.deploy("--limit", "atlas")
+    assert pid() != before
 
 
 def test_a_host_without_power_is_named_and_costs_only_itself(fleet: Fleet) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab import base
 from tests.lab.harness import Lab
 from tests.lab.host import HostFailed
+from tests.lab.needs import LabUnavailable
 from tests.lab.slot import SLOTS, Slot, clear, take_slot, try_lock
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -72,6 +74,21 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(lab: Lab) -> None:
         with lock:
             clear(slot)
             assert not _left_of(slot)
+
+
+def test_a_folder_that_others_can_write_is_no_place_for_the_lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    planted.chmod(0o777)
+    link = tmp_path / "link"
+    link.symlink_to("/")
+    for place in (planted, link):
+        monkeypatch.setattr(base, "LAB_ROOT", place)
+        with pytest.raises(LabUnavailable, match=f"^{place} can be written by others"):
+            base.ensure_base("bookworm")
+        assert not (place / "base").exists()
 
 
 def test_every_slot_has_names_that_begin_no_other(lab: Lab) -> None:

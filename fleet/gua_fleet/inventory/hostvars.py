@@ -36,7 +36,16 @@ def host_from_variables(name: str, variables: Variables, groups: tuple[str, ...]
     try:
         return _host(name, variables, groups)
     except BadVariable as exc:
-        return Host(name=name, address=name, groups=groups, skip_reason=str(exc))
+        return skipped_host(name, variables, groups, str(exc))
+
+
+def skipped_host(name: str, variables: Variables, groups: tuple[str, ...], reason: str) -> Host:
+    """A host that will not be connected to. Its cards are still expected, where the inventory says how many."""
+    try:
+        cards = _cards(variables)
+    except BadVariable:
+        cards = None
+    return Host(name=name, address=name, groups=groups, cards=cards, skip_reason=reason)
 
 
 def ignored_arguments(variables: Variables) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from gua_fleet.errors import InventoryError
 from gua_fleet.inventory.ansible_tools import AnsibleAnswer, run_ansible
-from gua_fleet.inventory.hostvars import Variables, host_from_variables, ignored_arguments
+from gua_fleet.inventory.hostvars import Variables, host_from_variables, ignored_arguments, skipped_host
 from gua_fleet.inventory.source import Source, find_source
 from gua_fleet.inventory.templating import resolve_variables
 from gua_fleet.model import Host
@@ -55,7 +55,7 @@ def load_inventory(source: str | None, *, limit: str | None = None) -> Inventory
     hosts = tuple(
         host_from_variables(name, resolved.variables[name], memberships.get(name, ()))
         if name in resolved.variables
-        else Host(name=name, address=name, groups=memberships.get(name, ()), skip_reason=resolved.unresolved[name])
+        else skipped_host(name, raw.get(name, {}), memberships.get(name, ()), resolved.unresolved[name])
         for name in names
     )
     return Inventory(hosts, found.words, (*listed.messages, *_our_warnings(hosts, resolved.variables)))

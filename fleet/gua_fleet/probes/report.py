@@ -10,6 +10,7 @@ from gua.report.document import SCHEMA
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 from gua_fleet.model import Document
 from gua_fleet.probes.probe import Probe
+from gua_fleet.sums import STATE_NAMES
 
 # Amounts are rounded to milliseconds one by one, so sums of them may differ by this much.
 _ROUNDING_S = 1.0
@@ -40,12 +41,12 @@ def _sum_problem(document: Document) -> str | None:
     window_s = (end - first) / MS_PER_SECOND
     cards, users, coverage = document["cards"], document["users"], document["coverage"]
     expected, observed = coverage["expected_card_s"], coverage["observed_card_s"]
-    spent = sum(document["card_s"].values())
+    spent = _all_states(document["card_s"])
     doubts = (
         (_more(expected, len(cards) * window_s), "expects more card time than its cards have in the window"),
         (_differ(observed, spent), "sums of the states are not what it observed"),
         (_differ(expected, observed + coverage["unobserved_card_s"]), "observed and unobserved are not the expected"),
-        (_differ(spent, sum(sum(card["card_s"].values()) for card in cards)), "the cards do not make up the host"),
+        (_differ(spent, sum(_all_states(card["card_s"]) for card in cards)), "the cards do not make up the host"),
         (_any_more((user["share_s"] for user in users), spent), "a user's share is more than was observed"),
         (_any_more(_of_persons(users), spent), "a user has more card time than was observed"),
         (_any_more(_of_hours(document), spent), "an hour of the week has more card time than was observed"),
@@ -58,13 +59,17 @@ def _window_ms(document: Document) -> tuple[int, int]:
     return parse_time_ms(document["window"]["since"]), parse_time_ms(document["window"]["until"])
 
 
+def _all_states(states: Mapping[str, float]) -> float:
+    return sum(states[name] for name in STATE_NAMES)
+
+
 def _of_persons(users: Iterable[Mapping[str, Any]]) -> Iterator[float]:
     """Card time of each user that is one: `(expired)` is many, who may all have held the same card."""
     return (user[key] for user in users for key in ("card_s", "idle_held_card_s") if not user["user"].startswith("("))
 
 
 def _of_hours(document: Document) -> Iterator[float]:
-    return (sum(hour["card_s"].values()) for hour in document["hours_of_week"])
+    return (_all_states(hour["card_s"]) for hour in document["hours_of_week"])
 
 
 def _more(amount: float, most: float) -> bool:

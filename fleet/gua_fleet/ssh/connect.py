@@ -48,7 +48,8 @@ class Connector:
         # The library logs every failure with its traceback; here each becomes one line of a table.
         logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
         self._accept_new = accept_new
-        self._config = fabric.Config(ssh_config=NoSshConfig())
+        # lazy: a ~/.fabric.yml written for other work could forward the agent to every host, or set a gateway
+        self._config = fabric.Config(ssh_config=NoSshConfig(), lazy=True)
         self._ssh_config = SshConfig()
         self._keys = KeyRing()
         self._host_keys = HostKeys(accept_new=accept_new)

@@ -16,11 +16,14 @@ from typing import IO
 
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Outcome
+from gua_fleet.probes.remote_command import command_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.dial import hang_up
 from gua_fleet.ssh.target import Target
 
 _END_WAIT_S = 1.0
+# ssh's own words for the hop that it makes for: aliases of ssh_config have been looked up in them.
+_NEXT_HOP = "[%h]:%p"
 
 
 class ProxyDropped(HostFailure):
@@ -68,12 +71,21 @@ def proxy_argv(target: Target, *, accept_new: bool) -> list[str]:
     ssh = shutil.which("ssh")
     if ssh is None:
         raise HostFailure(Outcome.UNREACHABLE, "a jump host needs the OpenSSH client on this machine: install `ssh`")
-    *before, last = (target.jump or "").split(",")
     policy = "accept-new" if accept_new else "yes"
-    argv = [ssh, "-o", "BatchMode=yes", "-o", f"StrictHostKeyChecking={policy}", "-o", "ControlPersist=no"]
-    argv += ["-F", target.config_file] if target.config_file else []
-    argv += ["-J", ",".join(before)] if before else []
-    return [*argv, "-W", f"[{target.address}]:{target.port}", last if "://" in last else f"ssh://{last}"]
+    common = [ssh, "-o", "BatchMode=yes", "-o", f"StrictHostKeyChecking={policy}", "-o", "ControlPersist=no"]
+    common += ["-F", target.config_file] if target.config_file else []
+    return _hop_argv(common, (target.jump or "").split(","), f"[{target.address}]:{target.port}")
+
+
+def _hop_argv(common: list[str], hops: list[str], to: str) -> list[str]:
+    """`ssh` to the last hop, through those before it. Not by -J: that would leave their host keys to ssh_config."""
+    *before, last = hops
+    through: list[str] = []
+    if before:
+        inner = _hop_argv(common, before, _NEXT_HOP)
+        command = command_line([word if word == _NEXT_HOP else word.replace("%", "%%") for word in inner])
+        through = ["-o", f"ProxyCommand={command}"]
+    return [*common, *through, "-W", to, last if "://" in last else f"ssh://{last}"]
 
 
 def start_proxy(attempt: Attempt, argv: Sequence[str]) -> Proxy:
@@ -110,18 +122,27 @@ def proxy_failure(proxy: Proxy, target: Target) -> HostFailure | None:
     text = " ".join(said)
     through = f"through jump host {target.jump}" if target.jump else "through its proxy command"
     detail = f"{through}: {', '.join(said[-2:]) or f'it ended with status {proxy.process.returncode}'}"
-    if "exchange_identification" in text:
-        return ProxyDropped(Outcome.UNREACHABLE, detail)
     if "IDENTIFICATION HAS CHANGED" in text:
         return HostFailure(Outcome.HOST_KEY_CHANGED, f"{through}: its host key has changed")
     if "Host key verification failed" in text:
         return HostFailure(Outcome.HOST_KEY_UNKNOWN, f"{through}: its host key is not on file: connect there once")
-    if "Permission denied" in text:
-        return HostFailure(Outcome.AUTH_FAILED, detail)
+    denied = next((line for line in said if "Permission denied" in line), None)
+    if denied:
+        return HostFailure(Outcome.AUTH_FAILED, f"{through}: {denied}")
+    # last, for in a chain every hop but the one in trouble says no more than this
+    if "exchange_identification" in text:
+        return ProxyDropped(Outcome.UNREACHABLE, detail)
     return HostFailure(Outcome.UNREACHABLE, detail)
 
 
 def _expand(command: str, target: Target) -> str:
-    """ssh_config's tokens. Names come from the inventory, which refuses those that would mean something to a shell."""
+    """ssh_config's tokens. Raises HostFailure for a value that would mean something to the shell."""
     values = {"h": target.address, "p": str(target.port), "r": target.user, "n": target.key_name, "%": "%"}
-    return re.sub(r"%([hprn%])", lambda token: values[token.group(1)], command)
+
+    def value(token: re.Match[str]) -> str:
+        text = values[token.group(1)]
+        if not re.fullmatch(r"[\w.@%:+=,/-]+", text):
+            raise HostFailure(Outcome.UNREACHABLE, f"{text!r} cannot stand for {token.group()} in its proxy command")
+        return text
+
+    return re.sub(r"%([hprn%])", value, command)

@@ -112,8 +112,13 @@ class _Sweep:
             if left_out:
                 self._record(index, left_out)
                 continue
-            attempt = self._running[index] = Attempt(host, self._settings.timeout_s)
-            threading.Thread(target=self._work, args=(index, attempt), name=f"ask {host.name}", daemon=True).start()
+            attempt = Attempt(host, self._settings.timeout_s)
+            try:
+                threading.Thread(target=self._work, args=(index, attempt), name=f"ask {host.name}", daemon=True).start()
+            except RuntimeError as exc:  # this machine has no thread left to give
+                self._record(index, _failed(attempt, HostFailure(Outcome.UNREACHABLE, f"{exc}: give fewer --forks")))
+                continue
+            self._running[index] = attempt
 
     def _work(self, index: int, attempt: Attempt) -> None:
         self._done.put((index, _ask_host(attempt, self._probe, self._settings, self._connector)))

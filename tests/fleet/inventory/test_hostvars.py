@@ -16,6 +16,12 @@ def test_host_without_variables_is_its_name() -> None:
     assert (host.address, host.port, host.user, host.connection, host.skip_reason) == ("gpu1", None, None, "ssh", None)
 
 
+def test_host_that_is_skipped_keeps_the_cards_it_is_known_to_have() -> None:
+    host = host_from_variables("n", {"ansible_port": "none", "gua_cards": 8})
+    assert (host.skip_reason, host.cards) == ("'none' is not a port number", 8)
+    assert host_from_variables("n", {"gua_cards": "many"}).cards is None
+
+
 def test_host_old_variable_names_win_as_in_ansible() -> None:
     host = host_from_variables("n", {"ansible_host": "a", "ansible_ssh_host": "b", "ansible_ssh_user": "u"})
     assert (host.address, host.user) == ("b", "u")

@@ -121,7 +121,7 @@ def test_load_variables_that_vanish_or_fail_skip_their_host_only() -> None:
 all:
   hosts:
     good: {ansible_host: "{{ 'a' ~ 'b' }}"}
-    undefined: {ansible_host: "{{ nowhere }}.x"}
+    undefined: {ansible_host: "{{ nowhere }}.x", gua_cards: 8}
     lookup: {ansible_port: "{{ lookup('file', '/no/such/file') }}"}
     unsafe: {ansible_user: !unsafe "{{ literal }}"}
     plain: {ansible_host: 192.0.2.7}
@@ -130,6 +130,7 @@ all:
     skipped = {host.name for host in inventory.hosts if host.skip_reason}
     assert skipped == {"undefined", "lookup"}
     assert "{{ nowhere }}.x" in (_host(inventory, "undefined").skip_reason or "")
+    assert _host(inventory, "undefined").cards == 8
     assert _host(inventory, "good").address == "ab"
     assert _host(inventory, "unsafe").user == "{{ literal }}"
     assert any("undefined is skipped" in warning for warning in inventory.warnings)

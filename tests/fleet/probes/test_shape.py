@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ from tests.golden import load
 
 NONCE = "0123456789abcdef" * 2
 GOLDEN = load("agent_report.json")
+OTHER = GOLDEN | {"host": GOLDEN["host"] | {"store_id": "another"}}  # else the two would be one agent, counted once
 SINCE_MS, UNTIL_MS = (parse_time_ms(GOLDEN["window"][end]) for end in ("since", "until"))
 PROBE = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz=GOLDEN["tz"])
 CHECK = {"id": "os", "status": "ok", "summary": "Linux", "cure": None, "details": {}}
@@ -67,7 +70,7 @@ def altered(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 def show_beside_a_sound_host(document: Any) -> None:
     results = [
         HostResult(Host("odd", "odd"), Outcome.OK, document=document),
-        HostResult(Host("sound", "sound"), Outcome.OK, document=GOLDEN),
+        HostResult(Host("sound", "sound"), Outcome.OK, document=OTHER),
     ]
     merged = merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz=GOLDEN["tz"], generated_at_ms=UNTIL_MS)
     json.loads(render_json(merged), parse_constant=pytest.fail)
@@ -104,6 +107,20 @@ def test_document_with_fields_and_words_of_a_newer_agent_is_read_all_the_same() 
     newer["cards"][0]["now"]["state"] = "asleep"
     assert read(newer) == Reading(Outcome.OK, None, newer)
     show_beside_a_sound_host(newer)
+
+
+OBJECTS = [path for path in places(GOLDEN) if isinstance(reduce(getitem, path, GOLDEN), dict)]
+
+
+@pytest.mark.parametrize("path", OBJECTS, ids=lambda path: ".".join(map(str, path)))
+def test_field_of_a_newer_agent_in_any_object_costs_nothing(path: tuple[Any, ...]) -> None:
+    for value in (None, "word", [1], {"more": 1}, 5):
+        reading = read(altered(GOLDEN, (*path, "unheard_of"), value))
+        if path == ("coverage", "unknown_by_reason") and value != 5:  # its keys are words, not fields
+            assert reading.outcome is Outcome.BAD_OUTPUT
+            continue
+        assert (reading.outcome, reading.detail) == (Outcome.OK, None)
+        show_beside_a_sound_host(reading.document)
 
 
 @pytest.mark.parametrize(

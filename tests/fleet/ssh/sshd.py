@@ -33,7 +33,7 @@ def find_sshd() -> str:
 
 
 class Keys:
-    """Key pairs made once: `client` is let in, `stranger` is not, `host`, `other_host` and `rsa_host` are hosts'."""
+    """Key pairs made once: `client` is let in, `stranger` is not, `host`, `other_host` and `ecdsa_host` are hosts'."""
 
     def __init__(self, folder: Path) -> None:
         if not _HAS_CLIENT:

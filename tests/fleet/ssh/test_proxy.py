@@ -83,6 +83,31 @@ def test_sweep_changed_key_of_the_jump_host_is_refused_even_with_accept_new(
     assert result.outcome is Outcome.HOST_KEY_CHANGED
 
 
+@pytest.fixture
+def outer(tmp_path: Path, keys: Keys) -> Iterator[list[Sshd]]:
+    """Two more jump hosts."""
+    with (
+        Sshd(tmp_path / "outer", keys, host_keys=("ecdsa_host",)) as first,
+        Sshd(tmp_path / "middle", keys, host_keys=("ecdsa_host",)) as second,
+    ):
+        yield [first, second]
+
+
+def test_sweep_every_jump_host_of_a_chain_is_checked(
+    sshd: Sshd, bastion: Sshd, outer: list[Sshd], keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    settings = _jump(keys, bastion, known, tmp_path)
+    config = tmp_path / "ssh_config"
+    config.write_text("StrictHostKeyChecking no\n" + config.read_text())
+    user = getpass.getuser()
+    settings["jump"] = ",".join(f"{user}@127.0.0.1:{server.port}" for server in (*outer, bastion))
+    target = host(sshd, keys, known, agent, **settings)
+    assert _ask(target).outcome is Outcome.HOST_KEY_UNKNOWN
+    known.write_text(known.read_text() + "".join(server.known_line() for server in outer))
+    result = _ask(target)
+    assert (result.outcome, result.detail) == (Outcome.OK, None)
+
+
 def test_sweep_jump_host_that_lets_nobody_in_is_auth_failed(
     sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
@@ -126,10 +151,22 @@ def test_sweep_proxy_command_that_fails_is_unreachable_in_its_own_words(keys: Ke
     assert "no way" in (result.detail or "")
 
 
+def test_sweep_user_that_means_something_to_a_shell_gets_no_proxy_command(
+    keys: Keys, known: Path, tmp_path: Path
+) -> None:
+    user, planted = f"a;touch {tmp_path}/planted", tmp_path / "planted"
+    result = _ask(host(22, keys, known, ("x",), proxy_command="echo %r", user=user))
+    assert (result.outcome, planted.exists()) == (Outcome.UNREACHABLE, False)
+    assert "cannot stand for %r in its proxy command" in (result.detail or "")
+
+
 @needs_openssh
 @pytest.mark.parametrize(("accept_new", "policy"), [(False, "yes"), (True, "accept-new")])
 def test_proxy_argv_jump_hosts_get_the_same_strictness(accept_new: bool, policy: str) -> None:
     target = target_from_options(Host("n", "n", jump="a,bob@b:2222"), {"proxyjump": ["a,bob@b:2222"]})
     argv = proxy_argv(target, accept_new=accept_new)
     assert f"StrictHostKeyChecking={policy}" in argv
-    assert argv[-5:] == ["-J", "a", "-W", "[n]:22", "ssh://bob@b:2222"]
+    assert argv[-3:] == ["-W", "[n]:22", "ssh://bob@b:2222"]
+    [through] = [word for word in argv if word.startswith("ProxyCommand=")]
+    assert f"StrictHostKeyChecking={policy}" in through
+    assert through.endswith("-W '[%h]:%p' ssh://a")

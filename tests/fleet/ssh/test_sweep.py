@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -95,6 +96,27 @@ def test_sweep_what_reads_its_input_there_finds_none(sshd: Sshd, keys: Keys, kno
     document = _ask(host(sshd, keys, known, curious)).document
     assert document is not None
     assert document["read"] == ""
+
+
+@pytest.mark.parametrize("said", ["forward_agent: true", "gateway: nobody@127.0.0.1:9"])
+def test_sweep_takes_nothing_from_a_fabric_yml_written_for_other_work(
+    sshd: Sshd, keys: Keys, known: Path, tmp_path: Path, said: str
+) -> None:
+    (Path.home() / ".fabric.yml").write_text(f"{said}\n")
+    trusting = write_agent(tmp_path / "trusting", "answer(forwarded=os.environ.get('SSH_AUTH_SOCK'))")
+    result = _ask(host(sshd, keys, known, trusting))
+    assert (result.outcome, (result.document or {}).get("forwarded")) == (Outcome.OK, None)
+
+
+def test_sweep_without_a_thread_to_spare_has_an_outcome_for_every_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    hosts = [Host(name, name, connection="local") for name in ("a", "b")]
+    results = sweep(hosts, DOCTOR_PROBE, SweepSettings(forks=1))
+    expected = (Outcome.UNREACHABLE, "can't start new thread: give fewer --forks")
+    assert [(result.outcome, result.detail) for result in results] == [expected] * 2
 
 
 def test_sweep_agent_missing_names_the_path_and_the_cure(sshd: Sshd, keys: Keys, known: Path) -> None:
