@@ -103,7 +103,7 @@ def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
             "card_on_two_hosts",
             "warn",
             f"card {uuid} is in service on {_names(names)}: its time is counted on each; "
-            "retire it where it no longer is, or give a cloned host its own identity",
+            "a cloned host needs a machine-id and a history of its own; a card that moved is still known where it was",
             card=uuid,
         )
         for uuid, names in sorted(hosts.items())
