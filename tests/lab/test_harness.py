@@ -44,13 +44,13 @@ def test_a_host_reaches_the_controller_and_nothing_beyond_it(lab: Lab) -> None:
 
 def test_a_host_without_power_runs_nothing_and_comes_back_with_its_files(lab: Lab) -> None:
     host = lab.hosts["boreas"]
-    host.run("sh", "-c", "echo kept > /root/note && sync")
+    host.run("sh", "-c", "echo kept > /var/note && sync")
     host.power_off()
     with pytest.raises(HostFailed, match="boreas is not running"):
         host.run("true")
     host.boot()
     host.wait_running()
-    assert host.run("cat", "/root/note") == "kept\n"
+    assert host.run("cat", "/var/note") == "kept\n"
 
 
 def test_a_second_run_takes_another_slot(lab: Lab) -> None:
