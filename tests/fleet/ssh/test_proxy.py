@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shlex
 import sys
 import time
@@ -48,10 +49,15 @@ def _ask(target: Host, **settings: object) -> HostResult:
 
 
 def _children() -> set[int]:
-    found = set()
-    for task in Path("/proc/self/task").iterdir():
-        found |= {int(pid) for pid in (task / "children").read_text().split()}
-    return found
+    """By parent, not by thread: the threads of a sweep end while they are listed, and their children go to another."""
+    return {int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _parent(stat) == os.getpid()}
+
+
+def _parent(stat: Path) -> int | None:
+    try:
+        return int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # it ended meanwhile
 
 
 def test_sweep_through_a_jump_host_gives_the_document_and_leaves_no_child(
