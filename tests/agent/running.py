@@ -17,7 +17,7 @@ from typing import Any, Optional
 import gua
 
 PACKAGES = str(Path(gua.__file__).resolve().parents[1])
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

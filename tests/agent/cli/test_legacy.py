@@ -11,7 +11,7 @@ from tests.agent.running import command, environment, tick_statuses, wait_until
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     line = command(*words, program="gua.cli.legacy")
-    return subprocess.run(line, env=environment(home), capture_output=True, text=True, timeout=60)
+    return subprocess.run(line, env=environment(home), capture_output=True, text=True, timeout=120)
 
 
 def test_the_daemon_stays_in_the_foreground(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_the_daemon_stays_in_the_foreground(tmp_path: Path) -> None:
         wait_until((tmp_path / "old.db").exists, "its database")
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     assert process.returncode == 0
     assert tick_statuses(tmp_path / "old.db") == []  # this host has no card
 

@@ -10,7 +10,7 @@ from gua.daemon.stop import SignalStop
 stop = SignalStop()
 threading.Timer(0.2, os.kill, (os.getpid(), signal.{signal})).start()
 begin = time.monotonic()
-print(stop.wait(30), stop.requested, time.monotonic() - begin < 5)
+print(stop.wait(60), stop.requested, time.monotonic() - begin < 30)
 """
 SAMPLES = """
 import os, select, signal, threading

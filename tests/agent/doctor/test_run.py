@@ -70,11 +70,11 @@ def test_a_card_that_only_the_history_knows_makes_no_host_without_a_card(tmp_pat
 
 
 def test_a_driver_that_hangs_is_told_long_before_it_answers(tmp_path: Path, nvml_scene: Path) -> None:
-    hangs = Delay("nvmlDeviceGetUtilizationRates", 60_000, masked=True)
+    hangs = Delay("nvmlDeviceGetUtilizationRates", 240_000, masked=True)
     Scene(cards=(Card("GPU-a", rules=(hangs,)),)).save(nvml_scene)
     begin = time.monotonic()
     document = run_json(tmp_path, "doctor")
-    assert time.monotonic() - begin < 40
+    assert time.monotonic() - begin < 120
     assert check_of(document, "nvml")["summary"] == "NVML does not answer"
 
 

@@ -12,7 +12,7 @@ from tests.agent.fakes import FakeClock
 
 
 def wait_for(condition: threading.Event) -> None:
-    assert condition.wait(10)
+    assert condition.wait(60)
 
 
 def test_real_names_both_ways() -> None:
@@ -63,10 +63,10 @@ def test_a_hung_directory_costs_one_short_wait_and_answers_later_count() -> None
     names = CachedLookup(SystemClock(), look_up, wait_s=0.05)
     begin = time.monotonic()
     assert [names.get(uid) for uid in range(6)] == [None] * 6
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20
     release.set()
     wait_for(served)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while names.get(5) is None:
         assert time.monotonic() < deadline
     assert [names.get(uid) for uid in range(6)] == [f"user{uid}" for uid in range(6)]

@@ -23,6 +23,8 @@ HEALTHY = Scene(cards=(Card("GPU-a", util=5),))
 UTIL = "nvmlDeviceGetUtilizationRates"
 DEADLINE_S = 1.0
 LONG_MS = 60_000
+# Far less than what hangs would take, and enough for a machine that runs a lot besides.
+BUSY_S = 20.0
 
 Start = Callable[..., WorkerClient]
 
@@ -48,7 +50,7 @@ def _child_of(client: WorkerClient) -> int:
     return client._child.pid
 
 
-def _until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+def _until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     ends_s = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < ends_s, "it did not happen in time"
@@ -107,7 +109,7 @@ def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
     snapshots: list[Snapshot] = []
     took_s = _seconds(lambda: snapshots.append(client.sample()))
     assert snapshots == [Snapshot(unresponsive=True)]
-    assert DEADLINE_S <= took_s < DEADLINE_S + 2
+    assert DEADLINE_S <= took_s < DEADLINE_S + BUSY_S
     HEALTHY.save(nvml_scene)
     _recover(client)
 
@@ -133,7 +135,8 @@ def test_child_that_cannot_be_killed_has_no_successor_until_it_is_gone(
         patch.setattr(subprocess.Popen, "kill", lambda _: None)  # as a call held in the kernel shrugs it off
         assert client.sample().unresponsive
     before = _children()
-    assert _seconds(lambda: [client.sample() for _ in range(20)]) < DEADLINE_S
+    # Each waits for nothing, not even for a deadline
+    assert _seconds(lambda: [client.sample() for _ in range(40)]) < 40 * DEADLINE_S / 2
     assert client.sample() == Snapshot(unresponsive=True)
     assert (held in before, _children()) == (True, before)
     os.kill(held, signal.SIGKILL)
@@ -261,9 +264,9 @@ def test_library_that_reaches_no_card_any_more_is_loaded_afresh(start: Start, nv
 
 
 def test_slow_initialisation_is_left_to_finish(start: Start, nvml_scene: Path) -> None:
-    slow = Scene(cards=(Card("GPU-a", util=5),), rules=(Delay("nvmlInit", 1500),))
+    slow = Scene(cards=(Card("GPU-a", util=5),), rules=(Delay("nvmlInit", 4000),))
     slow.save(nvml_scene)
-    client = start(deadline_s=0.3)
+    client = start(deadline_s=1.5)
     assert client.sample() == Snapshot(unresponsive=True)
     pid = _child_of(client)
     _until(lambda: bool(client.sample().cards))
@@ -312,7 +315,7 @@ def test_close_ends_the_child_and_a_later_sample_starts_one(start: Start, nvml_s
     client = start()
     _warm(client, nvml_scene)
     pid = _child_of(client)
-    assert _seconds(client.close) < 2.0
+    assert _seconds(client.close) < BUSY_S
     assert pid not in _children()
     client.close()
     assert any(client.sample().cards for _ in range(2))
@@ -323,7 +326,7 @@ def test_close_is_bounded_when_the_child_hangs(start: Start, nvml_scene: Path) -
     _warm(client, nvml_scene)
     pid = _child_of(client)
     os.kill(pid, signal.SIGSTOP)
-    assert _seconds(client.close) < 2.0
+    assert _seconds(client.close) < BUSY_S
     assert pid not in _children()
 
 

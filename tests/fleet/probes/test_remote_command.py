@@ -20,7 +20,7 @@ SHELLS = ("sh", "dash", "bash", "zsh", "fish", "csh", "tcsh")
 
 
 def _split_by(shell: str, line: str) -> list[str]:
-    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
 

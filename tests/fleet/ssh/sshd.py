@@ -101,11 +101,11 @@ class Sshd:
 
     def __exit__(self, *exc: object) -> None:
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(60)
         self._output.close()
 
     def _wait_until_it_listens(self) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 pytest.fail(f"sshd did not start: {self._log.read_text()}")

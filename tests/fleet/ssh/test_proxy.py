@@ -66,7 +66,7 @@ def test_sweep_through_a_jump_host_gives_the_document_and_leaves_no_child(
     before = _children()
     result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
     assert (result.outcome, result.detail) == (Outcome.OK, None)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while _children() - before:
         assert time.monotonic() < deadline, "the proxy command is still there"
         time.sleep(0.02)
@@ -135,8 +135,8 @@ def test_sweep_target_silent_behind_the_jump_host_is_a_timeout(
 ) -> None:
     with stalls.serving(stalls.silent) as port:
         started_s = time.monotonic()
-        result = _ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), timeout_s=1.5)
-        assert time.monotonic() - started_s < 10
+        result = _ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), timeout_s=3.0)
+        assert time.monotonic() - started_s < 60
     assert result.outcome_text == "timeout:connect"
 
 

@@ -139,9 +139,9 @@ for _ in range(3):
         os.kill(parent, 9)
         break
     parent = int(open(f"/proc/{parent}/stat").read().rpartition(")")[2].split()[1])
-time.sleep(5)
+time.sleep(60)
 """
-    result = _ask(host(sshd, keys, known, write_agent(tmp_path / "cut", body)), timeout_s=4.0)
+    result = _ask(host(sshd, keys, known, write_agent(tmp_path / "cut", body)), timeout_s=50.0)
     assert result.outcome is Outcome.UNREACHABLE
     assert "connection was lost" in (result.detail or "")
 
@@ -320,11 +320,11 @@ def test_sweep_local_command_that_hangs_is_ended_with_its_children(tmp_path: Pat
     marker = tmp_path / "pid"
     body = f"pid = os.fork()\nopen({str(marker)!r}, 'a').write(f'{{os.getpid()}}\\n')\ntime.sleep(60)"
     local = Host("here", "here", connection="local", gua_command=(str(write_agent(tmp_path / "hang", body)),))
-    result = _ask(local, timeout_s=1.0)
+    result = _ask(local, timeout_s=6.0)
     assert result.outcome_text == "timeout:output"
     pids = [int(line) for line in marker.read_text().split()]
     assert len(pids) == 2
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 40
     while any(_alive(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.02)
