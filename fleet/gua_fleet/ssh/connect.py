@@ -146,7 +146,8 @@ class Connector:
 
         def transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
             made = paramiko.Transport(sock, **kwargs)
-            made.handshake_timeout = limit_s
+            # The client's own limit must end a silent handshake: this timer would call it a closed connection
+            made.handshake_timeout = 2 * limit_s + 60
             options = made.get_security_options()
             options.key_types = prefer_types(tuple(options.key_types), on_file)
             # authenticated ones first: the library compares the other kind's MACs byte by byte in Python
