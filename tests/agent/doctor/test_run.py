@@ -74,7 +74,7 @@ def test_a_driver_that_hangs_is_told_long_before_it_answers(tmp_path: Path, nvml
     Scene(cards=(Card("GPU-a", rules=(hangs,)),)).save(nvml_scene)
     begin = time.monotonic()
     document = run_json(tmp_path, "doctor")
-    assert time.monotonic() - begin < 120
+    assert time.monotonic() - begin < 45  # less than the minute that a start of NVML may take
     assert check_of(document, "nvml")["summary"] == "NVML does not answer"
 
 

@@ -23,8 +23,8 @@ HEALTHY = Scene(cards=(Card("GPU-a", util=5),))
 UTIL = "nvmlDeviceGetUtilizationRates"
 DEADLINE_S = 1.0
 LONG_MS = 60_000
-# Far less than what hangs would take, and enough for a machine that runs a lot besides.
-BUSY_S = 20.0
+# Far less than the 20 s of a client's deadline here, and enough for a machine that runs a lot besides.
+BUSY_S = 8.0
 
 Start = Callable[..., WorkerClient]
 

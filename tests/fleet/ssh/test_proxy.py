@@ -136,7 +136,7 @@ def test_sweep_target_silent_behind_the_jump_host_is_a_timeout(
     with stalls.serving(stalls.silent) as port:
         started_s = time.monotonic()
         result = _ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), timeout_s=3.0)
-        assert time.monotonic() - started_s < 60
+        assert time.monotonic() - started_s < 9  # less than the connect limit of ten
     assert result.outcome_text == "timeout:connect"
 
 

@@ -15,9 +15,10 @@ from gua_fleet.ssh.sweep import SweepSettings, sweep
 from tests.fleet.ssh import stalls
 from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, write_agent
 
-# What is promised is the deadline and half a second; the bench measures that. Here a stall would last for minutes.
+# What is promised is half a second after the deadline. The library's own limits, which end a stall where the deadline
+# does not, are 15 s and more: both together stay well below that unless this machine is busy, see `patience`.
 LEAST_DEADLINE_S = 6.0
-SLACK_S = 20.0
+LEAST_SLACK_S = 3.0
 
 
 @pytest.fixture
@@ -25,12 +26,12 @@ def known(tmp_path: Path) -> Path:
     return tmp_path / "known_hosts"
 
 
-def patience(healthy: list[Host]) -> float:
-    """A deadline in seconds that suits this machine now: many times what the healthy hosts alone take."""
+def patience(healthy: list[Host]) -> tuple[float, float]:
+    """(deadline, slack) in seconds that suit this machine now: many times what the healthy hosts alone take."""
     started_s = time.monotonic()
     sweep(healthy, DOCTOR_PROBE, SweepSettings(timeout_s=60))
     took_s = time.monotonic() - started_s
-    return max(LEAST_DEADLINE_S, 10 * took_s)
+    return max(LEAST_DEADLINE_S, 10 * took_s), max(LEAST_SLACK_S, took_s)
 
 
 def test_sweep_host_stalled_at_each_stage_ends_by_the_deadline_and_harms_nobody(
@@ -45,14 +46,14 @@ def test_sweep_host_stalled_at_each_stage_ends_by_the_deadline_and_harms_nobody(
         known.write_text(sshd.known_line() + "".join(f"[127.0.0.1]:{p} {keys.public('host')}\n" for p in ports))
         healthy = [host(sshd, keys, known, agent, name=f"healthy{number}") for number in range(len(ports))]
         stalled = [host(port, keys, known, agent) for port in ports]
-        deadline_s = patience(healthy)
+        deadline_s, slack_s = patience(healthy)
         threads_before = threading.active_count()
         started_s = time.monotonic()
         results = sweep(_alternating(healthy, stalled), DOCTOR_PROBE, SweepSettings(timeout_s=deadline_s))
         elapsed_s = time.monotonic() - started_s
         assert [result.outcome for result in results[0::2]] == [Outcome.OK] * len(ports)
         assert [result.outcome_text for result in results[1::2]] == [f"timeout:{stage}" for stage in stages]
-        assert elapsed_s <= deadline_s + SLACK_S
+        assert elapsed_s <= deadline_s + slack_s
     _wait_for_threads(threads_before - len(ports))  # the servers' own accept threads are gone by now
 
 
@@ -61,7 +62,7 @@ def test_sweep_remote_command_that_never_ends_is_a_timeout_at_output(
 ) -> None:
     known.write_text(sshd.known_line())
     slow = write_agent(tmp_path / "slow", "sys.stdout.write('x'); sys.stdout.flush(); time.sleep(240)")
-    deadline_s = patience([host(sshd, keys, known, agent)])
+    deadline_s, _ = patience([host(sshd, keys, known, agent)])
     (result,) = sweep([host(sshd, keys, known, slow)], DOCTOR_PROBE, SweepSettings(timeout_s=deadline_s))
     assert result.outcome_text == "timeout:output"
     assert result.detail == f"the command did not finish within {deadline_s:.3g} s"
@@ -72,7 +73,7 @@ def test_sweep_more_hosts_than_forks_asks_all_of_them(sshd: Sshd, keys: Keys, ag
     with stalls.serving(stalls.silent) as port:
         healthy = [host(sshd, keys, known, agent, name=f"h{n}") for n in range(8)]
         hosts = [host(port, keys, known, agent), *healthy]
-        results = sweep(hosts, DOCTOR_PROBE, SweepSettings(forks=2, timeout_s=patience(healthy)))
+        results = sweep(hosts, DOCTOR_PROBE, SweepSettings(forks=2, timeout_s=patience(healthy)[0]))
     assert [result.host.name for result in results] == [each.name for each in hosts]
     assert [result.outcome for result in results[1:]] == [Outcome.OK] * 8
 
@@ -125,10 +126,10 @@ def test_sweep_library_call_that_never_returns_costs_its_host_only(
 
     monkeypatch.setattr(socket, "getaddrinfo", hung_directory_service)
     hosts = [host(22, keys, known, agent, address="hung"), host(sshd, keys, known, agent, name="healthy")]
-    deadline_s = patience(hosts[1:])
+    deadline_s, slack_s = patience(hosts[1:])
     started_s = time.monotonic()
     hung, healthy = sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=deadline_s))
-    assert time.monotonic() - started_s <= deadline_s + SLACK_S
+    assert time.monotonic() - started_s <= deadline_s + slack_s
     over.set()
     assert (hung.outcome_text, healthy.outcome_text) == ("timeout:connect", "ok")
 
