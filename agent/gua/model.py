@@ -79,12 +79,14 @@ class ProcessType(str, enum.Enum):
 class GpuProcess:
     """One process as NVML lists it on one card, once (de-duplicated over the lists; the strongest type wins).
 
-    memory_mb: MiB held on this card; None when the driver does not say.
+    memory_mb: MiB held on this card; None when the driver does not say. sm_util_pct: 0-100, mean share of the card's
+    multiprocessors it used since the previous tick (nvmlDeviceGetProcessUtilization); None when the driver does not say.
     """
 
     pid: int
     type: ProcessType
     memory_mb: Optional[int]
+    sm_util_pct: Optional[float] = None
 
 
 class MemorySource(str, enum.Enum):
@@ -96,6 +98,16 @@ class MemorySource(str, enum.Enum):
     V2 = "v2"
     V1 = "v1"
     UNIFIED = "unified"
+
+
+class UtilSource(str, enum.Enum):
+    """Where `util_pct` came from. POINT: one reading, which sees the driver's last fraction of a second only.
+    SAMPLES: mean over all samples the driver kept since the previous tick. GPM: mean by the card's own counters.
+    """
+
+    POINT = "point"
+    SAMPLES = "samples"
+    GPM = "gpm"
 
 
 @dataclass(frozen=True)
@@ -128,7 +140,8 @@ class CardReading:
     absent: the card is known here but could not be reached at all (CARD_LOST, CARD_MISSING, DRIVER or
     UNRESPONSIVE); then every reading is None and `faults` may name the call that failed.
     processes: every process of the three lists; None when the compute list could not be read or believed.
-    util_pct: 0-100. util_max_pct: highest within the interval where the driver keeps samples, else None.
+    util_pct: 0-100, the mean since the previous tick where util_source says so (the rule judges it), else of a moment.
+    util_max_pct: highest within the interval where the driver keeps samples, else None. util_source: None without util.
     power_w: watts. energy_mj: the card's own counter in millijoules since driver load.
     """
 
@@ -141,6 +154,7 @@ class CardReading:
     memory_source: Optional[MemorySource] = None
     util_pct: Optional[int] = None
     util_max_pct: Optional[int] = None
+    util_source: Optional[UtilSource] = None
     processes: Optional[tuple[GpuProcess, ...]] = None
     temperature_c: Optional[int] = None
     power_w: Optional[float] = None
@@ -248,6 +262,7 @@ class ProcessIdentity:
     start_ticks: field 22 of /proc/PID/stat, clock ticks since boot; None when /proc/PID could not be read
     (then user is `unknown`). name: /proc/PID/comm, raw; escape it where shown.
     user: a name, `uid:N`, `container:ID12`, `unknown`. uid: the number that `user` was resolved from, else None.
+    mount_hint: for a container's process, whose directories it mounts ("alice"); a hint, never a charge; else None.
     """
 
     boot_id: str
@@ -261,6 +276,7 @@ class ProcessIdentity:
     login_uid: Optional[int] = None
     container_id: Optional[str] = None
     slurm_job: Optional[str] = None
+    mount_hint: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -273,12 +289,16 @@ class Holder:
 
 @dataclass(frozen=True)
 class CardTick:
-    """One card at one tick, judged. holders: every listed process, graphics too; empty when none is known."""
+    """One card at one tick, judged. holders: every listed process, graphics too; empty when none is known.
+
+    rule: the thresholds that judged it, where this card's model has its own; None: the run's.
+    """
 
     reading: CardReading
     evidence: Evidence
     verdict: Verdict
     holders: tuple[Holder, ...] = ()
+    rule: Optional[Rule] = None
 
 
 @dataclass(frozen=True)
