@@ -14,7 +14,9 @@ from gua.report.amounts import states_of, verdict_states
 from gua.report.cards import cards_of
 from gua.report.document import SCHEMA, Card, Coverage, HostInfo, HourOfWeek, Report, RuleInfo, TickCounts, Window
 from gua.report.findings import find
+from gua.report.narrow import narrowed
 from gua.report.people import hold_of, users_of
+from gua.report.timeline import timeline_of
 from gua.report.window import ReportWindow, settle_window
 from gua.store.codes import STATES, STATUSES, VERDICTS
 from gua.store.credit import COVERED
@@ -35,18 +37,22 @@ def build_report(
     zone: Optional[tzinfo],
     zone_name: str,
     scheduler: Optional[str],
+    user: Optional[str] = None,
+    timeline: bool = False,
 ) -> Report:
     """The report over [since_ms, until_ms), which may be widened to slot edges; `window` says what it became.
 
     zone: for the hours of the week; None when this host does not know `zone_name`, then there are none and a
-    finding says so. scheduler: who manages the cards, None for nobody. Raises UsageError when the window is empty.
+    finding says so. scheduler: who manages the cards, None for nobody. user: name this one only, in users, holds and
+    holders. timeline: add it. Raises UsageError when the window is empty.
     """
     window = settle_window(since_ms, until_ms, now_ms=now_ms, raw_since_ms=reader.raw_since_ms())
     sums = reader.sums(window.slots, window.ragged)
     host = reader.host()
     cards = cards_of(reader, window, sums)
     holds, holds_in_all = reader.holds(window.span, HOLDS_SHOWN)
-    uuids = {device.id: device.uuid for device in reader.devices()}
+    devices = reader.devices()
+    uuids = {device.id: device.uuid for device in devices}
     report: Report = {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
@@ -58,12 +64,17 @@ def build_report(
         "card_s": verdict_states(sums.by_verdict(), COVERED),
         "samples": sum(card["samples"] for card in cards),
         "cards": cards,
-        "users": users_of(reader.users(), sums),
+        "users": users_of(reader.users(), sums, reader.memory_held(window.span)),
         "tz": zone_name,
         "hours_of_week": _hours_of_week(sums, zone),
         "holds": [hold_of(hold, uuids) for hold in holds],
         "findings": [],
+        "rejudged": False,
+        "user": user,
     }
+    if timeline:
+        shown = {card["uuid"] for card in cards}
+        report["timeline"] = timeline_of(reader, window, [one for one in devices if one.uuid in shown], now_ms)
     report["findings"] = find(
         report,
         now_ms=now_ms,
@@ -71,7 +82,7 @@ def build_report(
         zone_known=zone is not None,
         holds_left_out=holds_in_all - len(holds),
     )
-    return report
+    return report if user is None else narrowed(report, user)
 
 
 def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:

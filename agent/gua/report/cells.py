@@ -28,13 +28,14 @@ class Look:
     colour: bool = False
 
     def bold(self, text: str) -> str:
-        return self._paint("1", text)
+        return self.paint("1", text)
 
     def warn(self, text: str) -> str:
-        return self._paint("33", text)
+        return self.paint("33", text)
 
-    def _paint(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+    def paint(self, code: str, text: str) -> str:
+        """`text` in a terminal's colour `code` (empty: as it is)."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code else text
 
 
 def hours(seconds: Optional[float]) -> str:
@@ -47,6 +48,21 @@ def hours(seconds: Optional[float]) -> str:
     if value < 0.005:
         return "<0.01"
     return f"{value:.2f}" if value < 9.995 else f"{value:,.1f}"
+
+
+def kwh(joules: Optional[float]) -> str:
+    """Kilowatt-hours of joules, written as `hours` writes hours."""
+    return hours(None if joules is None else joules / 1000)
+
+
+def gigabytes(mb: Optional[float]) -> str:
+    """GiB of MiB, one digit after the point below 10: `0.4`, `61`; `-` where unknown, `<0.1` for less than shows."""
+    if mb is None:
+        return UNKNOWN
+    value = mb / 1024
+    if 0 < value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}" if 0 < value < 9.95 else f"{value:.0f}"
 
 
 def count(number: Optional[int]) -> str:
@@ -83,6 +99,12 @@ def fit(text: str, width: int) -> str:
 # One character per kind of time, in the order of a bar.
 _BAR_UNICODE = {"active": "█", "idle-held": "▒", "truly-idle": "░", "unknown": "?", "unobserved": " "}
 _BAR_ASCII = {"active": "#", "idle-held": "=", "truly-idle": ".", "unknown": "?", "unobserved": " "}
+
+# Colours of the same marks on a terminal: green, yellow, cyan, magenta.
+MARK_COLOURS = {
+    **dict(zip(_BAR_UNICODE.values(), ("32", "33", "36", "35"))),
+    **dict(zip(_BAR_ASCII.values(), ("32", "33", "36", "35"))),
+}
 
 
 def bar(amounts: Mapping[str, float], width: int, look: Look) -> str:

@@ -12,11 +12,14 @@ from peewee import SqliteDatabase
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span
 from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
+from gua.store.clock_jumps import clock_set_back
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
+from gua.store.held_memory import mean_memory_mb
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.sums import WindowSums
+from gua.store.steps import StepSums, steps_between
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,18 @@ class StoreReader:
         for window in ragged:
             sums.add_raw(self._session, window, longest)
         return sums
+
+    def memory_held(self, window: Span) -> dict[int, Optional[float]]:
+        """See `held_memory.mean_memory_mb`."""
+        return mean_memory_mb(self._session, window)
+
+    def clock_set_back(self, window: Span) -> list[tuple[int, int]]:
+        """See `clock_jumps.clock_set_back`."""
+        return clock_set_back(self._session, window)
+
+    def steps(self, first: int, end: int) -> StepSums:
+        """See `steps.steps_between`."""
+        return steps_between(self._session, first, end)
 
     def now(self) -> dict[int, NowRow]:
         """The newest tick of each card that is not retired, by device id."""

@@ -1,0 +1,70 @@
+"""Makes a table fit a number of columns: bars grow or shrink, names are cut, spare columns go. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wcwidth import wcswidth
+
+from gua.report.cells import fit
+from gua.report.section import Bar, Cell, Table
+
+GAP = 2
+_LEAST_BAR, _MOST_BAR = 8, 32
+# A name cut shorter than this tells nobody from anybody.
+_LEAST_NAME = 8
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    headers: tuple[str, ...]
+    align: str
+    rows: tuple[tuple[Cell, ...], ...]
+    bar_width: int
+
+
+def fit_table(table: Table, columns: int) -> FittedTable:
+    """The table in at most `columns` terminal columns, as far as cutting names and dropping spare columns can do it."""
+    kept = list(range(len(table.headers)))
+    for gone in table.spare:
+        if _total(_least(table, place) for place in kept) <= columns:
+            break
+        kept.remove(gone)
+    widths = {place: _least(table, place) for place in kept}
+    room = columns - _total(widths.values())
+    for place in sorted(kept, key=lambda place: _is_bar(table, place)):  # names first, then the bar takes what is left
+        wanted = _MOST_BAR if _is_bar(table, place) else _natural(table, place)
+        given = max(0, min(room, wanted - widths[place]))
+        widths[place], room = widths[place] + given, room - given
+    return FittedTable(
+        headers=tuple(table.headers[place] for place in kept),
+        align="".join(table.align[place] for place in kept),
+        rows=tuple(tuple(_fitted(row[place], widths[place]) for place in kept) for row in table.rows),
+        bar_width=next((widths[place] for place in kept if _is_bar(table, place)), 0),
+    )
+
+
+def _fitted(cell: Cell, width: int) -> Cell:
+    return fit(cell, width) if isinstance(cell, str) else cell
+
+
+def _is_bar(table: Table, place: int) -> bool:
+    return any(isinstance(row[place], Bar) for row in table.rows)
+
+
+def _least(table: Table, place: int) -> int:
+    if _is_bar(table, place):
+        return _LEAST_BAR
+    natural = _natural(table, place)
+    return min(natural, max(_LEAST_NAME, wcswidth(table.headers[place]))) if place in table.elastic else natural
+
+
+def _natural(table: Table, place: int) -> int:
+    cells = [row[place] for row in table.rows]
+    return max(wcswidth(cell) for cell in [table.headers[place], *cells] if isinstance(cell, str))
+
+
+def _total(widths: Iterable[int]) -> int:
+    parts = list(widths)
+    return sum(parts) + GAP * (len(parts) - 1)
