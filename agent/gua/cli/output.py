@@ -21,7 +21,7 @@ def add_frame_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_format_option(parser: argparse.ArgumentParser, people: str = "text", more: tuple[str, ...] = ()) -> None:
-    """`--format` and `--json`; the choice is `options.format`. people: what the form for people is called. more: others."""
+    """`--format` and `--json`; the choice is `options.format`. people: what the form for people is called."""
     words = " or ".join(["json", *more])
     parser.add_argument(
         "--format", choices=(people, "json", *more), default=people, help=f"{people} for people (default), {words}"

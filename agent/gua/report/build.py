@@ -56,7 +56,7 @@ def build_report(
     report: Report = {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
-        "host": _host(host, scheduler),
+        "host": _host(host, scheduler, paused=bool(reader.pauses((now_ms - 1, now_ms)))),
         "window": _window(window, reader.history_begins_ms()),
         "rules": _rules(reader, sums, host),
         "intervals_s": _intervals_s(sums, host),
@@ -99,7 +99,7 @@ def _intervals_s(sums: WindowSums, host: Optional[HostRow]) -> list[float]:
     return [ms / 1000 for ms in sorted({cover_ms for _, cover_ms in sums.ticks if cover_ms} or last)]
 
 
-def _host(host: Optional[HostRow], scheduler: Optional[str]) -> HostInfo:
+def _host(host: Optional[HostRow], scheduler: Optional[str], *, paused: bool) -> HostInfo:
     return {
         "hostname": host.hostname if host else "",
         "store_id": host.store_id if host else "",
@@ -108,6 +108,7 @@ def _host(host: Optional[HostRow], scheduler: Optional[str]) -> HostInfo:
         "agent_version": __version__,
         "driver_version": host.driver_version if host else None,
         "scheduler": scheduler,
+        "paused": paused,
     }
 
 

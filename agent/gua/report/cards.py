@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Optional, cast
+from typing import Optional
 
 from gua.coverage import clip, length_ms
-from gua.model import Reason, State
+from gua.model import ProcessType, Reason, State
 from gua.report.amounts import verdict_states
 from gua.report.document import Card, CardMore, HolderNow, Now
 from gua.report.window import ReportWindow
 from gua.store.codes import STATES, VERDICTS
 from gua.store.credit import COVERED, ENERGY, ENERGY_MS, SAMPLES
 from gua.store.devices import DeviceRow
-from gua.store.reader import NowRow, StoreReader
+from gua.store.reader import HolderRow, NowRow, StoreReader
 from gua.store.sums import WindowSums
 from gua.units import to_iso
 
@@ -96,8 +95,24 @@ def _now(now: NowRow) -> Now:
         "util_pct": now.util_pct,
         "memory_used_mb": now.memory_used_mb,
         "since": to_iso(now.since_ms),
-        "holders": [
-            cast(HolderNow, {**asdict(holder), "type": "graphics" if holder.type.value == "graphics" else "compute"})
-            for holder in now.holders
-        ],
+        "holders": [_holder(holder) for holder in now.holders],
+        "util_max_pct": now.util_max_pct,
+        "util_source": now.util_source.value if now.util_source else None,
     }
+
+
+def _holder(holder: HolderRow) -> HolderNow:
+    return {
+        "user": holder.user,
+        "process": holder.process,
+        "pid": holder.pid,
+        "memory_mb": holder.memory_mb,
+        "type": "graphics" if holder.type is ProcessType.GRAPHICS else "compute",
+        "user_source": holder.source.value,
+        "mounts": holder.mounts,
+        "sm_util_pct": _rounded(holder.sm_util_pct),
+    }
+
+
+def _rounded(pct: Optional[float]) -> Optional[float]:
+    return None if pct is None else round(pct, 1)

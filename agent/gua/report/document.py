@@ -65,8 +65,8 @@ class MigInfo(TypedDict):
 
 
 class Usage(TypedDict, total=False):
-    """Absent from older agents' documents. sm_util_pct: the process's own mean use of the card's multiprocessors, 0-100,
-    null where unknown. mounts: whose directories its container mounts, a hint and never a charge.
+    """Absent from older agents' documents. sm_util_pct: the process's own mean use of the card's multiprocessors,
+    0-100, null where unknown. mounts: whose directories its container mounts, a hint and never a charge.
     """
 
     sm_util_pct: Optional[float]
@@ -83,7 +83,7 @@ class HolderNow(Usage):
 
 
 class NowMore(TypedDict, total=False):
-    """Absent from older agents' documents. util_max_pct: highest within the interval. util_source: point, samples, gpm."""
+    """Absent from older agents' documents. util_max_pct: highest within the interval. util_source: see model."""
 
     util_max_pct: Optional[int]
     util_source: Optional[str]
@@ -202,7 +202,7 @@ class CardSteps(TypedDict):
 
 
 class Timeline(TypedDict):
-    """The window cut into equal steps, few enough to draw; the first may begin before the window and the last end after."""
+    """The window cut into equal steps, few enough to draw; the first may begin before the window."""
 
     since: str
     step_s: int

@@ -99,12 +99,24 @@ def _card_row(card: Card, held: bool, other: bool) -> tuple[Cell, ...]:
         count(card["index"]) if card["retired_at"] is None else "x",
         card_name(card),
         short_uuid(shown(card["uuid"])),
-        Bar({**states, "unobserved": card["unobserved_card_s"]}),  # type: ignore[arg-type]
+        Bar(split_of(card)),
         *(_narrow_percent(amount, known) for amount in amounts),
     ]
     cells += [_narrow_percent(card.get("held_unmeasured_s", 0.0), observed)] * held
     cells += [_narrow_percent(_other_unknown_s(card), observed)] * other
     return (*cells, hours(observed))
+
+
+def split_of(card: Card) -> dict[str, float]:
+    """A card's seconds by state, and `unobserved`."""
+    states = card["card_s"]
+    return {
+        "active": states["active"],
+        "idle-held": states["idle-held"],
+        "truly-idle": states["truly-idle"],
+        "unknown": states["unknown"],
+        "unobserved": card["unobserved_card_s"],
+    }
 
 
 def _other_unknown_s(card: Card) -> float:

@@ -61,4 +61,9 @@ def hold_of(hold: HoldRow, uuids: Mapping[int, str]) -> Hold:
         "memory_mb": hold.memory_mb,
         "states": states_of(hold.state_ms[state] for state in STATES),
         "idle_held_long_card_s": hold.long_idle_ms / 1000,
+        "id": hold.id,
+        "process_key": hold.process_key,
+        "user_source": hold.source.value,
+        "mounts": hold.mounts,
+        "sm_util_pct": None if hold.sm_util_pct is None else round(hold.sm_util_pct, 1),
     }

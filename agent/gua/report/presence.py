@@ -119,7 +119,7 @@ def _now_lines(report: Report, current: list[Card], listed: bool) -> Iterator[st
     elif fresh:
         yield f"Free: {names or 'none'}."
     if len(fresh) < len(current):
-        yield f"{len(current) - len(fresh)} of {len(current)} cards have no sample that is fresh enough to be called free."
+        yield f"{len(current) - len(fresh)} of {len(current)} cards were not sampled lately: free or not, nobody knows."
     for card in fresh:
         if card["now"] and card["now"]["state"] == "unknown":
             yield f"Unknown: card {count(card['index'])}, {reason_text(card['now']['reason'] or 'unknown')}."

@@ -22,6 +22,9 @@ COLUMNS = (
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
+_Measures = tuple[tuple[str, str, str], ...]
+"""(field of the document, measure, unit) each"""
+
 _USER_MEASURES = (
     ("card_s", "card_time", "s"),
     ("share_s", "share_time", "s"),

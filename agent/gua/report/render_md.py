@@ -1,6 +1,6 @@
 """The report as Markdown, for tickets, wikis and chats. Pure.
 
-Names come from workloads, so everything is escaped: no cell can begin a column, a link, a tag or a mention.
+Names come from workloads, so everything is escaped: no cell can begin a column, a link or a tag.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gua.report.sections import has_history, nothing_text, opening_of, sections_
 
 _LOOK = Look(unicode=True)
 _BAR_WIDTH = 20
-# Every character that begins something in Markdown or HTML, and `@`, which would call somebody.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&$])")
+# Every character that begins something within a line of Markdown or HTML.
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<|~@&$])")
 
 
 def render_md(report: Report, *, heat: tuple[str, ...] = ("idle-held", "active")) -> str:

@@ -63,7 +63,7 @@ def nothing_text(report: Report) -> str:
 
 
 def sections_of(report: Report, heat: tuple[str, ...] = ("idle-held", "active")) -> list[Section]:
-    """The sections, numbered by their place. heat: whose hours of the week are drawn. Findings alone without history."""
+    """The sections in order; findings alone without history. heat: whose hours of the week are drawn."""
     if not has_history(report):
         return [presence.findings(report)]
     return [

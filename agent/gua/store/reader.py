@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
 from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
-from gua.coverage import SLOT_MS, Span
-from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
+from gua.coverage import SLOT_MS, Span, clip
+from gua.model import ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
 from gua.store.clock_jumps import clock_set_back
-from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
+from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
+from gua.store.evidence_rows import CardTickRow, card_ticks
 from gua.store.held_memory import mean_memory_mb
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
@@ -44,11 +45,16 @@ class UserRow:
 
 @dataclass(frozen=True)
 class HolderRow:
+    """source: which rule named the user. mounts, sm_util_pct: see ProcessIdentity and Hold."""
+
     user: str
     process: str
     pid: int
     memory_mb: Optional[int]
     type: ProcessType
+    source: UserSource
+    mounts: Optional[str]
+    sm_util_pct: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -61,11 +67,16 @@ class NowRow:
     util_pct: Optional[int]
     memory_used_mb: Optional[int]
     holders: tuple[HolderRow, ...]
+    util_max_pct: Optional[int] = None
+    util_source: Optional[UtilSource] = None
 
 
 @dataclass(frozen=True)
 class HoldRow:
-    """One hold with its sums over its whole life. until_ms None: it still holds."""
+    """One hold with its sums over its whole life. until_ms None: it still holds.
+
+    process_key: boot, pid and start time in one word. sm_util_pct: mean over its life, None where unknown.
+    """
 
     user: str
     process: str
@@ -76,6 +87,11 @@ class HoldRow:
     memory_mb: Optional[int]
     state_ms: dict[State, int]
     long_idle_ms: int
+    id: int
+    process_key: str
+    source: UserSource
+    mounts: Optional[str]
+    sm_util_pct: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -85,6 +101,9 @@ class TickRow:
     at_ms: int
     status: TickStatus
     interval_ms: int
+
+# Who a process is said to be and how hard it worked; a mean only where something is known of it.
+_WHO = "process.source, mount_hint, CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms * 1.0 / sm_util_ms END"
 
 
 class StoreReader:
@@ -156,7 +175,7 @@ class StoreReader:
         sums = WindowSums()
         if slots[0] < slots[1]:
             sums.add_slots(self._session, *slots)
-        longest = int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
+        longest = self._longest_cover_ms()
         for window in ragged:
             sums.add_raw(self._session, window, longest)
         return sums
@@ -173,29 +192,46 @@ class StoreReader:
         """See `steps.steps_between`."""
         return steps_between(self._session, first, end)
 
+    def _longest_cover_ms(self) -> int:
+        return int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
+
+    def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
+        """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
+        return card_ticks(self._session, device, window, self._longest_cover_ms())
+
+    def pauses(self, window: Span) -> list[Span]:
+        """The parts of the window in which the agent was told not to look, in time order.
+
+        A pause that is not over reaches to the window's end.
+        """
+        rows = self._session.rows(
+            "SELECT from_ms, until_ms FROM pause WHERE from_ms < ? AND coalesce(until_ms, ?) > ? ORDER BY from_ms, id",
+            (window[1], window[1], window[0]),
+        )
+        spans = (clip((start, window[1] if end is None else end), window) for start, end in rows)
+        return [span for span in spans if span[0] < span[1]]
+
     def now(self) -> dict[int, NowRow]:
         """The newest tick of each card that is not retired, by device id."""
         holders = self._holders_now()
         rows = self._session.rows(
-            "SELECT card_now.device, ts_ms, since_ms, verdict, util_pct, memory_used_mb FROM card_now"
+            "SELECT card_now.device, ts_ms, since_ms, verdict, util_pct, memory_used_mb, util_max_pct,"
+            " util_source FROM card_now"
             " JOIN tick ON tick.id = card_now.tick JOIN device ON device.id = card_now.device"
             f" JOIN gpu_sample ON gpu_sample.id = (card_now.tick << {DEVICE_BITS} | card_now.device)"
             " WHERE retired_at_ms IS NULL"
         )
-        return {
-            row[0]: NowRow(row[1], row[2], VERDICTS[row[3]], row[4], row[5], tuple(holders.get(row[0], ())))
-            for row in rows
-        }
+        return {row[0]: _now(row, tuple(holders.get(row[0], ()))) for row in rows}
 
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
         for row in self._session.rows(
-            "SELECT hold.device, user.name, process.name, pid, memory_mb, type FROM hold"
+            f"SELECT hold.device, user.name, process.name, pid, memory_mb, type, {_WHO} FROM hold"
             " JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
             " JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
             " WHERE is_open ORDER BY hold.id"
         ):
-            found[row[0]].append(HolderRow(row[1], row[2], row[3], row[4], PROCESS_TYPES[row[5]]))
+            found[row[0]].append(HolderRow(*row[1:5], PROCESS_TYPES[row[5]], USER_SOURCES[row[6]], *row[7:]))
         return found
 
     def holds(self, window: Span, limit: int) -> tuple[tuple[HoldRow, ...], int]:
@@ -210,7 +246,8 @@ class StoreReader:
         values = (window[0], window[1], GRAPHICS)
         rows = self._session.rows(
             "SELECT user.name, process.name, pid, device, since_ms, CASE WHEN is_open THEN NULL ELSE until_ms END,"
-            " memory_mb, active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms"
+            f" memory_mb, {_WHO}, hold.id, (SELECT boot_id FROM boot WHERE boot.id = boot), start_ticks,"
+            " active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms"
             f"{touching} ORDER BY is_open DESC, long_idle_ms DESC, hold.id DESC LIMIT ?",
             (*values, limit),
         )
@@ -218,6 +255,21 @@ class StoreReader:
         return tuple(_hold(row) for row in rows), count
 
 
+def _now(row: Sequence[Any], holders: tuple[HolderRow, ...]) -> NowRow:
+    _, at_ms, since_ms, verdict, util_pct, memory_used_mb, util_max_pct, source = row
+    util_source = None if source is None else UTIL_SOURCES[source]
+    return NowRow(at_ms, since_ms, VERDICTS[verdict], util_pct, memory_used_mb, holders, util_max_pct, util_source)
+
+
 def _hold(row: Sequence[Any]) -> HoldRow:
-    user, process, pid, device, since_ms, until_ms, memory_mb, *state_ms, long_idle_ms = row
-    return HoldRow(user, process, pid, device, since_ms, until_ms, memory_mb, dict(zip(STATES, state_ms)), long_idle_ms)
+    pid, source, mounts, sm_util_pct, hold, boot_id, start_ticks, *state_ms, long_idle_ms = *row[2:3], *row[7:]
+    return HoldRow(
+        *row[:7],
+        state_ms=dict(zip(STATES, state_ms)),
+        long_idle_ms=long_idle_ms,
+        id=hold,
+        process_key=f"{boot_id}:{pid}:{'' if start_ticks is None else start_ticks}",
+        source=USER_SOURCES[source],
+        mounts=mounts,
+        sm_util_pct=sm_util_pct,
+    )

@@ -16,7 +16,7 @@ _STEPS_SLOTS = (1, 2, 4, 8, 12, 16, 24, 48, 96, 192, 672, 1344, 2688)
 
 @dataclass(frozen=True)
 class StepSums:
-    """first, end: slots, end not included. step: slots of one step. ms: (device, step number) -> covered ms by state."""
+    """first, end: slots, end not included. step: slots of one. ms: (device, step number) -> covered ms by state."""
 
     first: int
     end: int
