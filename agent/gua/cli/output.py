@@ -36,10 +36,15 @@ def _nonce(text: str) -> str:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
+def document_text(document: Mapping[str, Any]) -> str:
+    """The document for people: ASCII, indented, a newline at its end."""
+    return json.dumps(document, indent=1) + "\n"
+
+
 def emit_document(document: Mapping[str, Any], frame: Optional[str]) -> None:
     """Write one JSON document to stdout, ASCII only; framed when a nonce is given, indented for people when not."""
     if frame is None:
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        sys.stdout.write(document_text(document))
     else:
         sys.stdout.write(wrap_document(json.dumps(document, separators=(",", ":")), frame))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from gua.cli.common import add_store_options, locate_database, open_settings, tell
-from gua.cli.output import add_format_option, add_frame_option, emit_document, write_atomically
+from gua.cli.output import add_format_option, add_frame_option, document_text, emit_document, write_atomically
 from gua.cli.screen import Screen, read_screen
 from gua.clock import Clock, SystemClock
 from gua.errors import DatabaseMissing, NoGpu, UsageError
@@ -150,9 +150,7 @@ def _rendered(report: Report, options: argparse.Namespace, screen: Screen) -> st
     """The report in its format. Each format's module is imported only when it is the one."""
     heat = (options.heat,) if options.heat else ("idle-held", "active")
     if options.format == "json":
-        import json
-
-        return json.dumps(report, indent=1) + "\n"
+        return document_text(report)
     if options.format == "csv":
         from gua.report.render_csv import render_csv
 

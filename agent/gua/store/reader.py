@@ -19,8 +19,8 @@ from gua.store.evidence_rows import CardTickRow, card_ticks
 from gua.store.held_memory import mean_memory_mb
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
-from gua.store.sums import WindowSums
 from gua.store.steps import StepSums, steps_between
+from gua.store.sums import WindowSums
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ class TickRow:
     at_ms: int
     status: TickStatus
     interval_ms: int
+
 
 # Who a process is said to be and how hard it worked; a mean only where something is known of it.
 _WHO = "process.source, mount_hint, CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms * 1.0 / sm_util_ms END"
@@ -231,7 +232,10 @@ class StoreReader:
             " JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
             " WHERE is_open ORDER BY hold.id"
         ):
-            found[row[0]].append(HolderRow(*row[1:5], PROCESS_TYPES[row[5]], USER_SOURCES[row[6]], *row[7:]))
+            user, process, pid, memory_mb, kind, source, *rest = row[1:]
+            found[row[0]].append(
+                HolderRow(user, process, pid, memory_mb, PROCESS_TYPES[kind], USER_SOURCES[source], *rest)
+            )
         return found
 
     def holds(self, window: Span, limit: int) -> tuple[tuple[HoldRow, ...], int]:
@@ -262,9 +266,16 @@ def _now(row: Sequence[Any], holders: tuple[HolderRow, ...]) -> NowRow:
 
 
 def _hold(row: Sequence[Any]) -> HoldRow:
-    pid, source, mounts, sm_util_pct, hold, boot_id, start_ticks, *state_ms, long_idle_ms = *row[2:3], *row[7:]
+    user, process, pid, device, since_ms, until_ms, memory_mb, source, mounts, sm_util_pct, hold = row[:11]
+    boot_id, start_ticks, *state_ms, long_idle_ms = row[11:]
     return HoldRow(
-        *row[:7],
+        user=user,
+        process=process,
+        pid=pid,
+        device=device,
+        since_ms=since_ms,
+        until_ms=until_ms,
+        memory_mb=memory_mb,
         state_ms=dict(zip(STATES, state_ms)),
         long_idle_ms=long_idle_ms,
         id=hold,

@@ -54,7 +54,8 @@ class WindowSums:
             _add(self.cards[device, verdict], sums)
         for user, device, state, *sums in session.rows(
             "SELECT user, device, state, sum(card_ms), sum(share_ms), sum(shared_ms), sum(long_idle_ms),"
-            " sum(energy_mj), sum(energy_ms), sum(samples) FROM user_slot WHERE slot >= ? AND slot < ? GROUP BY user, device, state",
+            " sum(energy_mj), sum(energy_ms), sum(samples) FROM user_slot WHERE slot >= ? AND slot < ?"
+            " GROUP BY user, device, state",
             bounds,
         ):
             self._add_user(user, device, state, sums)
