@@ -1,9 +1,9 @@
-"""Rows of the report: one per card. Pure but for the questions put to the reader."""
+"""Rows of the report: one per card. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Optional
 
 from gua.coverage import clip, length_ms
@@ -14,20 +14,21 @@ from gua.report.window import ReportWindow
 from gua.store.codes import STATES, VERDICTS
 from gua.store.credit import COVERED, ENERGY, ENERGY_MS, SAMPLES
 from gua.store.devices import DeviceRow
-from gua.store.reader import HolderRow, NowRow, StoreReader
+from gua.store.reader import HolderRow, NowRow
 from gua.store.sums import WindowSums
 from gua.units import to_iso
 
 
-def cards_of(reader: StoreReader, window: ReportWindow, sums: WindowSums) -> list[Card]:
-    """The cards that lived in the window or were credited in it, in display order."""
+def cards_of(
+    devices: Iterable[DeviceRow], now: Mapping[int, NowRow], window: ReportWindow, sums: WindowSums
+) -> list[Card]:
+    """The cards that lived in the window or were credited in it, in the order of `devices`. now: by device id."""
     by_device: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
     for (device, verdict), amounts in sums.cards.items():
         by_device[device][verdict] = amounts
-    now = reader.now()
     return [
         _card(row, by_device[row.id], _held(row.id, sums), window, now.get(row.id))
-        for row in reader.devices()
+        for row in devices
         if row.id in by_device or _lives_in(row, window)
     ]
 

@@ -101,9 +101,9 @@ def _holder_row(report: Report, card: Card, seen: Now, holder: HolderNow, began:
         shown(holder["process"]),
         str(holder["pid"]),
         gigabytes(holder["memory_mb"]),
-        UNKNOWN if began is None else how_long(report, str(began)),
+        UNKNOWN if began is None else how_long(str(began), seen["at"]),
         "stale" if is_stale(report, seen["at"]) else seen["state"],
-        how_long(report, seen["since"]),
+        how_long(seen["since"], seen["at"]),
     )
 
 
@@ -112,7 +112,7 @@ def _now_lines(report: Report, current: list[Card], listed: bool) -> Iterator[st
         yield "No process of anybody is listed on a card."
     fresh = [card for card in current if card["now"] and not is_stale(report, card["now"]["at"])]
     idle = [card for card in fresh if card["now"] and card["now"]["state"] == "truly-idle"]
-    names = ", ".join(_free_name(report, card) for card in idle)
+    names = ", ".join(_free_name(card) for card in idle)
     scheduler = report["host"]["scheduler"]
     if scheduler and idle:
         yield f"Idle, but given out by {shown(scheduler)}, so not called free: {names}."
@@ -131,9 +131,9 @@ def _has_holder(seen: Now) -> bool:
     return any(holder["type"] != "graphics" for holder in seen["holders"])
 
 
-def _free_name(report: Report, card: Card) -> str:
+def _free_name(card: Card) -> str:
     memory = f", {gigabytes(card['memory_total_mb'])} GB" if card["memory_total_mb"] else ""
-    since = how_long(report, card["now"]["since"]) if card["now"] else UNKNOWN
+    since = how_long(card["now"]["since"], card["now"]["at"]) if card["now"] else UNKNOWN
     return f"card {count(card['index'])} ({card_name(card)}{memory}, for {since})"
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gua.coverage import SLOT_MS, clip, length_ms, slot_ceil, slot_floor
+from gua.coverage import SLOT_MS, Span, clip, length_ms, slot_ceil, slot_floor
 from gua.report.document import CardSteps, Timeline
-from gua.report.window import ReportWindow
 from gua.store.devices import DeviceRow
 from gua.store.reader import StoreReader
 from gua.store.steps import StepSums
 from gua.units import MS_PER_SECOND, to_iso
 
 
-def timeline_of(reader: StoreReader, window: ReportWindow, devices: Sequence[DeviceRow], now_ms: int) -> Timeline:
-    """The window in whole slots, so the first step may begin before it. What lies after `now_ms` is not expected."""
-    first, end = slot_floor(window.since_ms) // SLOT_MS, slot_ceil(window.until_ms) // SLOT_MS
-    steps = reader.steps(first, end)
+def steps_of(reader: StoreReader, window: Span) -> StepSums:
+    """The window in whole slots, so the first step may begin before it."""
+    return reader.steps(slot_floor(window[0]) // SLOT_MS, slot_ceil(window[1]) // SLOT_MS)
+
+
+def timeline_of(steps: StepSums, devices: Sequence[DeviceRow], now_ms: int) -> Timeline:
+    """The steps of these cards. What lies after `now_ms` is not expected."""
     return {
-        "since": to_iso(first * SLOT_MS),
+        "since": to_iso(steps.first * SLOT_MS),
         "step_s": steps.step * SLOT_MS // MS_PER_SECOND,
         "cards": [_card_steps(device, steps, now_ms) for device in devices],
     }

@@ -66,9 +66,9 @@ def is_stale(report: Report, at: str) -> bool:
     return abs(age_ms(report, at)) > stale_after_ms(report["intervals_s"])
 
 
-def how_long(report: Report, since: str) -> str:
-    """`3 h 05 min`: from that moment to the report's making."""
-    return format_duration(max(0, age_ms(report, since)))
+def how_long(since: str, until: str) -> str:
+    """`3 h 05 min`: from one moment to the other."""
+    return format_duration(max(0, parse_time_ms(until) - parse_time_ms(since)))
 
 
 def joined(sentences: Sequence[str]) -> str:

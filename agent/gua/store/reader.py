@@ -181,6 +181,12 @@ class StoreReader:
             sums.add_raw(self._session, window, longest)
         return sums
 
+    def rejudge(self, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
+        """See `rejudge.rejudge`."""
+        from gua.store.rejudge import rejudge  # few reports ask for another rule
+
+        return rejudge(self._session, windows, rules)
+
     def memory_held(self, window: Span) -> dict[int, Optional[float]]:
         """See `held_memory.mean_memory_mb`."""
         return mean_memory_mb(self._session, window)

@@ -78,10 +78,10 @@ class WindowSums:
             spans = (clip(span, window) for span in raw.tick.spans)
             inside = window[0] <= raw.tick.ts_ms < window[1]
             found.add(raw.sample, tuple(pieces(spans)), raw.tick.ts_ms // SLOT_MS if inside else None)
-        self._add_credits(found)
-        self._add_ticks(tick for tick in ticks if window[0] <= tick.ts_ms < window[1])
+        self.add_credits(found)
+        self.add_ticks(tick for tick in ticks if window[0] <= tick.ts_ms < window[1])
 
-    def _add_credits(self, found: Credits) -> None:
+    def add_credits(self, found: Credits) -> None:
         for (slot, device, rule, verdict), sums in found.cards.items():
             self.rules.add(rule)
             _add(self.cards[device, verdict], sums)
@@ -94,7 +94,7 @@ class WindowSums:
         self.held[device, state] += sums[SHARE]
         self.user_cards[user, device] += sums[CARD]
 
-    def _add_ticks(self, ticks: Iterable[RawTick]) -> None:
+    def add_ticks(self, ticks: Iterable[RawTick]) -> None:
         for tick in ticks:
             self.ticks[tick.status, tick.cover_ms] += 1
 

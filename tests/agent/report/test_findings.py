@@ -73,7 +73,7 @@ def test_much_unknown_time_is_told_with_its_main_reason(tmp_path: Path, minutes:
     path = stored(tmp_path / "gua.db", ticks)
     assert ("unknown_high" in found(path)) is said
     if said:
-        assert text_of(path, "unknown_high").endswith("mostly util_unavailable")
+        assert text_of(path, "unknown_high").endswith("because: utilisation could not be read")
 
 
 @pytest.mark.parametrize(("minutes", "said"), [(6, False), (7, True)])
@@ -90,7 +90,7 @@ def test_an_unknown_zone_is_told_and_there_are_no_hours(healthy: Path) -> None:
 
 
 def test_holds_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gua.report.build.HOLDS_SHOWN", 3)
+    monkeypatch.setattr("gua.report.material.HOLDS_SHOWN", 3)
     crowd = tuple(holder(f"user{pid}", pid) for pid in range(1, 6))
     path = stored(tmp_path / "gua.db", steady(60, card(util_pct=50, holders=crowd)))
     assert text_of(path, "holds_left_out") == "2 further holds are not listed"
