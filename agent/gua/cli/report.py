@@ -140,13 +140,13 @@ def show_report(report: Report, options: argparse.Namespace) -> None:
     if frame is not None or (options.format == "json" and options.output is None):
         emit_document(report, frame)
     elif options.output is None:
-        sys.stdout.write(_rendered(report, options, read_screen(sys.stdout)))
+        sys.stdout.write(rendered(report, options, read_screen(sys.stdout)))
     else:
-        write_atomically(options.output, _rendered(report, options, Screen(width=80, unicode=True, colour=False)))
+        write_atomically(options.output, rendered(report, options, Screen(width=80, unicode=True, colour=False)))
         tell(f"report {options.output}")
 
 
-def _rendered(report: Report, options: argparse.Namespace, screen: Screen) -> str:
+def rendered(report: Report, options: argparse.Namespace, screen: Screen) -> str:
     """The report in its format. Each format's module is imported only when it is the one."""
     heat = (options.heat,) if options.heat else ("idle-held", "active")
     if options.format == "json":

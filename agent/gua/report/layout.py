@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from wcwidth import wcswidth
@@ -11,7 +11,7 @@ from gua.report.cells import fit
 from gua.report.section import Bar, Cell, Table
 
 GAP = 2
-_LEAST_BAR, _MOST_BAR = 8, 32
+_LEAST_BAR, _FAIR_BAR, _MOST_BAR = 8, 14, 32
 # A name cut shorter than this tells nobody from anybody.
 _LEAST_NAME = 8
 
@@ -33,8 +33,7 @@ def fit_table(table: Table, columns: int) -> FittedTable:
         kept.remove(gone)
     widths = {place: _least(table, place) for place in kept}
     room = columns - _total(widths.values())
-    for place in sorted(kept, key=lambda place: _is_bar(table, place)):  # names first, then the bar takes what is left
-        wanted = _MOST_BAR if _is_bar(table, place) else _natural(table, place)
+    for place, wanted in _wishes(table, kept):
         given = max(0, min(room, wanted - widths[place]))
         widths[place], room = widths[place] + given, room - given
     return FittedTable(
@@ -43,6 +42,14 @@ def fit_table(table: Table, columns: int) -> FittedTable:
         rows=tuple(tuple(_fitted(row[place], widths[place]) for place in kept) for row in table.rows),
         bar_width=next((widths[place] for place in kept if _is_bar(table, place)), 0),
     )
+
+
+def _wishes(table: Table, kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(column, width) in the order they are granted: a bar that can be read, whole names, then a longer bar."""
+    bars = [place for place in kept if _is_bar(table, place)]
+    yield from ((place, _FAIR_BAR) for place in bars)
+    yield from ((place, _natural(table, place)) for place in kept if place not in bars)
+    yield from ((place, _MOST_BAR) for place in bars)
 
 
 def _fitted(cell: Cell, width: int) -> Cell:

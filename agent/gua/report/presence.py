@@ -11,6 +11,8 @@ from gua.report.section import Cell, Section, Table
 from gua.report.wording import how_long, is_stale, joined, reason_text, rules_in_short, zone_of
 from gua.text import shown
 
+# These findings change how everything is read, so they stand above the sections. Id -> the word before it.
+LOUD = {"stale": "STALE", "paused": "PAUSED", "clock": "CLOCK"}
 _TOP_USERS = 15
 _HoldKey = tuple[str, int, str]
 """(card, pid, user)"""
@@ -108,8 +110,9 @@ def _holder_row(report: Report, card: Card, seen: Now, holder: HolderNow, began:
 
 
 def _now_lines(report: Report, current: list[Card], listed: bool) -> Iterator[str]:
+    narrowed = report.get("user") is not None
     if not listed:
-        yield "No process of anybody is listed on a card."
+        yield f"No process of {shown(report['user'] or '') if narrowed else 'anybody'} is listed on a card."
     fresh = [card for card in current if card["now"] and not is_stale(report, card["now"]["at"])]
     idle = [card for card in fresh if card["now"] and card["now"]["state"] == "truly-idle"]
     names = ", ".join(_free_name(card) for card in idle)
@@ -123,7 +126,7 @@ def _now_lines(report: Report, current: list[Card], listed: bool) -> Iterator[st
     for card in fresh:
         if card["now"] and card["now"]["state"] == "unknown":
             yield f"Unknown: card {count(card['index'])}, {reason_text(card['now']['reason'] or 'unknown')}."
-        elif card["now"] and card["now"]["state"] == "idle-held" and not _has_holder(card["now"]):
+        elif card["now"] and card["now"]["state"] == "idle-held" and not narrowed and not _has_holder(card["now"]):
             yield f"Card {count(card['index'])} is held by memory that no listed process accounts for."
 
 
@@ -138,5 +141,8 @@ def _free_name(card: Card) -> str:
 
 
 def findings(report: Report) -> Section:
-    lines = tuple(f"{shown(one['severity'])}: {shown(one['text'], 600)}" for one in report["findings"])
-    return Section("findings", "Findings", lines=lines or ("Nothing stands out.",))
+    """Everything that was found but what stands above the sections already."""
+    told = [one for one in report["findings"] if one["id"] not in LOUD]
+    lines = tuple(f"{shown(one['severity'])}: {shown(one['text'], 600)}" for one in told)
+    nothing = "Nothing else stands out." if report["findings"] else "Nothing stands out."
+    return Section("findings", "Findings", lines=lines or (nothing,))

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from gua.report import figures, presence
 from gua.report.cells import clock_time
 from gua.report.document import Report
+from gua.report.presence import LOUD
 from gua.report.section import Section
 from gua.report.wording import zone_of
 from gua.text import shown
 from gua.units import parse_time_ms
 
 HEAT_STATES = ("active", "idle-held", "truly-idle")
-
-
-# These findings change how everything below them is read, so they stand at the top too.
-_LOUD = {"stale": "STALE", "paused": "PAUSED", "clock": "CLOCK"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ def opening_of(report: Report) -> Opening:
         period=f"{clock_time(window['since'], zone)} to {clock_time(window['until'], zone)} ({name})",
         notes=tuple(notes),
         warnings=tuple(
-            f"{_LOUD[one['id']]}: {shown(one['text'], 400)}" for one in report["findings"] if one["id"] in _LOUD
+            f"{LOUD[one['id']]}: {shown(one['text'], 400)}" for one in report["findings"] if one["id"] in LOUD
         ),
     )
 
