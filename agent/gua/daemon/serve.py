@@ -46,7 +46,9 @@ def _serve_one(
 ) -> bool:
     """Sample until told to stop: True. False: the database broke meanwhile."""
     with contextlib.ExitStack() as stack:
-        recording = open_recording(database, clock, fake=fake, alone=True, give_up=lambda: stop.requested)
+        recording = open_recording(
+            database, clock, fake=fake, alone=True, give_up=lambda: stop.requested, settings=settings
+        )
         writer = stack.enter_context(recording)
         source = open_source(settings, clock, fake=fake)
         stack.callback(source.close)

@@ -59,7 +59,7 @@ def ticks_between(session: Session, first: int, last: int) -> list[RawTick]:
 def _load_ticks(session: Session, where: str, values: Sequence[int]) -> list[RawTick]:
     rows = session.rows(_TICKS + where, values)
     more: defaultdict[int, list[Span]] = defaultdict(list)
-    for first, last in _id_runs(row[0] for row in rows):
+    for first, last in id_runs(row[0] for row in rows):
         for tick, start, end in session.rows(
             "SELECT tick, from_ms, until_ms FROM tick_fragment WHERE tick BETWEEN ? AND ?", (first, last)
         ):
@@ -75,7 +75,7 @@ def samples_of(session: Session, ticks: Sequence[RawTick], device: Optional[int]
     """Every card-tick of `ticks` (of one card only where `device` is given)."""
     by_id = {tick.id: tick for tick in ticks}
     unattributed = _unattributed_user(session)
-    for first, last in _id_runs(by_id):
+    for first, last in id_runs(by_id):
         holds = _holds(session, first, last)
         long = _long_stretches(session, first, last)
         for row in _sample_rows(session, first, last, device):
@@ -129,7 +129,7 @@ def _unattributed_user(session: Session) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def _id_runs(ids: Iterable[int]) -> list[tuple[int, int]]:
+def id_runs(ids: Iterable[int]) -> list[tuple[int, int]]:
     """Ascending ids as (first, last) of unbroken runs, so that one jump of the clock does not widen a search."""
     runs: list[tuple[int, int]] = []
     for one in ids:
