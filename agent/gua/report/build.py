@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import asdict
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Optional, cast
 
 from gua import __version__
-from gua.coverage import SLOT_MS
 from gua.model import Rule, TickStatus
-from gua.report.amounts import states_of, verdict_states
+from gua.report.amounts import verdict_states
 from gua.report.cards import cards_of
 from gua.report.document import (
     SCHEMA,
     Card,
     Coverage,
     HostInfo,
-    HourOfWeek,
     Report,
     RuleInfo,
     Sensitivity,
@@ -25,12 +22,13 @@ from gua.report.document import (
     Window,
 )
 from gua.report.findings import find
+from gua.report.hours import hours_of_week
 from gua.report.material import Material, read_material
 from gua.report.narrow import narrowed
 from gua.report.people import hold_of, users_of
 from gua.report.timeline import timeline_of
 from gua.report.window import ReportWindow
-from gua.store.codes import STATES, STATUSES, VERDICTS
+from gua.store.codes import STATUSES, VERDICTS
 from gua.store.credit import COVERED
 from gua.store.reader import HostRow, StoreReader
 from gua.store.sums import WindowSums
@@ -87,7 +85,7 @@ def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: st
         "cards": cards,
         "users": users_of(made.users, sums, made.memory_mb),
         "tz": zone_name,
-        "hours_of_week": _hours_of_week(sums, zone),
+        "hours_of_week": hours_of_week(sums.slots, zone),
         "holds": [hold_of(hold, uuids) for hold in made.holds],
         "findings": [],
         "rejudged": made.rejudged,
@@ -153,18 +151,3 @@ def _tick_counts(sums: WindowSums) -> TickCounts:
     for (status, _), ticks in sums.ticks.items():
         counts[STATUSES[status].value] += ticks
     return cast(TickCounts, counts)
-
-
-def _hours_of_week(sums: WindowSums, zone: Optional[tzinfo]) -> list[HourOfWeek]:
-    """Card time by local weekday and hour. A slot lies in one hour, as every zone's offset is a multiple of it."""
-    if zone is None:
-        return []
-    hours: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * len(STATES))
-    for (slot, state), covered_ms in sums.slots.items():
-        local = datetime.fromtimestamp(slot * SLOT_MS // 1000, zone)
-        hours[local.weekday(), local.hour][state] += covered_ms
-    return [
-        {"weekday": weekday, "hour": hour, "card_s": states_of(amounts)}
-        for (weekday, hour), amounts in sorted(hours.items())
-        if any(amounts)
-    ]

@@ -23,7 +23,8 @@ def users(report: Report) -> Section:
     rows = sorted(report["users"], key=lambda user: (-user["idle_held_card_s"], -user["card_s"], user["user"]))
     title = "Who held the cards"
     if not rows:
-        return Section("users", title, lines=("Nobody held a card in this window, as far as it was seen.",))
+        who = "Nobody held a" if report.get("user") is None else f"{shown(report['user'] or '')} held no"
+        return Section("users", title, lines=(f"{who} card in this window, as far as it was seen.",))
     headers = ("user", "GPU-h", "share h", "idle-held", "long", "GB", "cards", "samples")
     table = Table(headers, "lrrrrrrr", tuple(map(_user_row, rows[:_TOP_USERS])), elastic=(0,), spare=(7, 5, 6))
     more = len(rows) - _TOP_USERS
