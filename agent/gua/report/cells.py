@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Optional
 
-from wcwidth import wcswidth
-
 from gua.report.notes import NO_BREAK
 from gua.shares import percent_number
 from gua.units import parse_time_ms
@@ -87,11 +85,20 @@ def short_uuid(uuid: str) -> str:
     return f"{kind}{dash}{rest[:8]}"
 
 
+def display_width(text: str) -> int:
+    """Terminal columns of text without control characters; wide characters take two."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # its tables take longer to load than a small report to make
+
+    return int(wcswidth(text))
+
+
 def fit(text: str, width: int) -> str:
-    """`text` in at most `width` terminal columns (wide characters count two), cut with a dot where longer."""
-    if wcswidth(text) <= width:
+    """`text` in at most `width` terminal columns, cut with a dot where longer."""
+    if display_width(text) <= width:
         return text
-    while text and wcswidth(text) > width - 1:
+    while text and display_width(text) > width - 1:
         text = text[:-1]
     return text + "."
 
@@ -100,11 +107,8 @@ def fit(text: str, width: int) -> str:
 _BAR_UNICODE = {"active": "█", "idle-held": "▒", "truly-idle": "░", "unknown": "?", "unobserved": " "}
 _BAR_ASCII = {"active": "#", "idle-held": "=", "truly-idle": ".", "unknown": "?", "unobserved": " "}
 
-# Colours of the same marks on a terminal: green, yellow, cyan, magenta.
-MARK_COLOURS = {
-    **dict(zip(_BAR_UNICODE.values(), ("32", "33", "36", "35"))),
-    **dict(zip(_BAR_ASCII.values(), ("32", "33", "36", "35"))),
-}
+# Their colours on a terminal, in the same order: green, yellow, cyan, magenta.
+_BAR_COLOURS = ("32", "33", "36", "35", "")
 
 
 def bar(amounts: Mapping[str, float], width: int, look: Look) -> str:
@@ -112,9 +116,15 @@ def bar(amounts: Mapping[str, float], width: int, look: Look) -> str:
 
     Cells go by largest remainder, so the parts always fill the bar exactly.
     """
+    return painted_bar(amounts, width, Look(unicode=look.unicode))
+
+
+def painted_bar(amounts: Mapping[str, float], width: int, look: Look) -> str:
+    """The same, each part in its colour where the look has colours."""
     marks = _BAR_UNICODE if look.unicode else _BAR_ASCII
     cells = _apportion([amounts.get(kind, 0.0) for kind in marks], width)
-    return "".join(mark * cells[place] for place, mark in enumerate(marks.values())).ljust(width)
+    parts = (look.paint(colour, mark * cell) for mark, colour, cell in zip(marks.values(), _BAR_COLOURS, cells) if cell)
+    return "".join(parts) + " " * (width - sum(cells))
 
 
 def bar_legend(look: Look) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from gua.report.cells import MARK_COLOURS, Look, bar, bar_legend
+from gua.report.cells import Look, bar_legend
 from gua.report.document import Report
 from gua.report.heat import heat_legend, heat_lines
-from gua.report.layout import fit_table
+from gua.report.layout import fit_table, table_lines
 from gua.report.notes import wrapped
-from gua.report.render_rows import table_lines
-from gua.report.section import Section, Table
+from gua.report.section import Section
 from gua.report.sections import has_history, nothing_text, opening_of, sections_of
 
 # Narrower, sentences turn into columns of words; wider, an eye loses its line.
@@ -55,7 +52,7 @@ def _opening(report: Report, columns: int, look: Look) -> list[str]:
 def _section(number: int, section: Section, report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold(f"{number}. {section.title}")]
     for table in section.tables:
-        lines += _table(table, columns, look)
+        lines += table_lines(fit_table(table, columns), look)
     if section.heat:
         lines += _heat(section.heat, report, columns, look)
     for line in section.lines:
@@ -68,26 +65,6 @@ def _with_legend(section: Section, look: Look) -> str:
     legends = [bar_legend(look)] if section.key == "cards" and section.tables else []
     legends += [heat_legend(look)] if section.heat else []
     return " ".join([section.basis, *legends])
-
-
-def _table(table: Table, columns: int, look: Look) -> list[str]:
-    fitted = fit_table(table, columns)
-    bars = [
-        [bar(cell.amounts, fitted.bar_width, look) for cell in row if not isinstance(cell, str)] for row in fitted.rows
-    ]
-    cells = [
-        [cell if isinstance(cell, str) else bar(cell.amounts, fitted.bar_width, look) for cell in row]
-        for row in fitted.rows
-    ]
-    head, rule, *lines = table_lines(fitted.headers, cells, fitted.align)
-    return [head, rule, *(_painted(line, drawn, look) for line, drawn in zip(lines, bars))]
-
-
-def _painted(line: str, bars: Sequence[str], look: Look) -> str:
-    """The bars of a finished line in colours, which must not be there while columns are measured."""
-    for plain in bars if look.colour else ():
-        line = line.replace(plain, "".join(look.paint(MARK_COLOURS.get(mark, ""), mark) for mark in plain), 1)
-    return line
 
 
 def _heat(states: tuple[str, ...], report: Report, columns: int, look: Look) -> list[str]:

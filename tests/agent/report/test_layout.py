@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from gua.report.cells import Look, bar
-from gua.report.layout import GAP, fit_table
-from gua.report.render_rows import table_lines
+from gua.report.cells import Look
+from gua.report.layout import GAP, fit_table, table_lines
 from gua.report.section import Bar, Table
 
 SPLIT = Bar({"active": 1.0})
@@ -20,12 +21,7 @@ def table(name: str, *, spare: tuple[int, ...] = ()) -> Table:
 
 
 def width_of(given: Table, columns: int) -> int:
-    fitted = fit_table(given, columns)
-    rows = [
-        [cell if isinstance(cell, str) else bar(cell.amounts, fitted.bar_width, Look()) for cell in row]
-        for row in fitted.rows
-    ]
-    return max(map(wcswidth, table_lines(fitted.headers, rows, fitted.align)))
+    return max(map(wcswidth, table_lines(fit_table(given, columns), Look())))
 
 
 def test_a_bar_is_readable_first_then_names_are_whole_then_it_grows() -> None:
@@ -38,7 +34,7 @@ def test_a_bar_is_readable_first_then_names_are_whole_then_it_grows() -> None:
         (200, 20, 32),
     ]:
         fitted = fit_table(table(name), columns)
-        assert (len(str(fitted.rows[0][1])), fitted.bar_width) == (name_width, bar_width)
+        assert (len(str(fitted.rows[0][1])), fitted.widths[2]) == (name_width, bar_width)
 
 
 def test_spare_columns_go_in_their_order_and_only_where_they_must() -> None:
@@ -59,3 +55,22 @@ def test_no_line_is_wider_than_the_columns_whatever_the_name(name: str, columns:
 def test_wide_characters_take_two_columns(columns: int, shown: str) -> None:
     assert fit_table(table("深層学習実験"), columns).rows[0][1] == shown
     assert width_of(table("深層学習実験"), columns) <= columns
+
+
+def test_a_line_in_colours_is_the_same_line_without_them() -> None:
+    split = Table(("a", "b", "c"), "rll", (("7", Bar({"active": 1.0, "unobserved": 2.0, "unknown": 1.0}), "x"),))
+    fitted = fit_table(split, 40)
+    plain, painted = (table_lines(fitted, Look(colour=colour)) for colour in (False, True))
+    assert painted[2] != plain[2]
+    assert re.sub("\x1b\\[[0-9]*m", "", painted[2]) == plain[2]
+    assert painted[:2] == plain[:2]
+
+
+def test_cells_stay_as_they_are() -> None:
+    rows = (("007", "1e5"), ("1", "x"))
+    assert table_lines(fit_table(Table(("number", "name"), "rl", rows), 80), Look()) == [
+        "number  name",
+        "------------",
+        "   007  1e5",
+        "     1  x",
+    ]

@@ -36,7 +36,7 @@ def test_a_holder_is_told_with_since_when_he_holds_and_the_card_is_as_it_is() ->
         "GB": "4.0",
         "held for": "3 h 00 min",
         "state": "idle-held",
-        "for": "60 min",
+        "for": "1 h 00 min",
     }
 
 
