@@ -72,8 +72,8 @@ def now_under(reader: StoreReader, device: int, now: NowRow, rule: Rule, begins_
     back_ms = _LOOK_BACK_MS
     while True:
         since_ms = max(begins_ms, now.at_ms - back_ms)
-        judged = judge_again(reader.card_ticks(device, (since_ms, now.at_ms + 1)), rule)
-        judged = [one for one in judged if one.row.at_ms <= now.at_ms]
+        rows = reader.card_ticks(device, (since_ms, now.at_ms + 1))
+        judged = [one for one in judge_again(rows, rule) if one.row.at_ms <= now.at_ms]
         if not judged:
             return now
         first = _first_of_state(judged)

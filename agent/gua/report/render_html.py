@@ -21,7 +21,7 @@ from gua.report.sections import Opening, has_history, nothing_text, opening_of, 
 from gua.report.wording import zone_of
 from gua.shares import format_share, share
 from gua.text import shown
-from gua.units import MS_PER_SECOND, format_duration, parse_time_ms, to_iso
+from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 
 _STYLE = Path(__file__).with_name("page.css")
 # The page may load nothing and run nothing, whatever a name on it says.
@@ -71,13 +71,17 @@ def _first_page(report: Report) -> Iterator[str]:
     yield '<div class="tiles">'
     for state, words in _TILES:
         point, _, bounds = format_share(share(states, state, expected)).partition(" (")
-        amount = f"{hours(states[state.value])} GPU-hours" + (f", {bounds[:-1]}" if bounds else "")
-        yield _tile(state.value, words, point, amount)
+        amount = f"{hours(states[state.value])} GPU-hours"
+        yield _tile(state.value, words, point, amount, f"bounds {bounds[:-1]}" if bounds else "")
     dark = states["unknown"] + unseen
-    small = f"{hours(dark)} of {hours(expected)} GPU-hours"
-    yield _tile("unobserved", "unknown or not seen", percent(dark, expected), small)
+    yield _tile(
+        "unobserved", "unknown or unseen", percent(dark, expected), f"{hours(dark)} GPU-hours", "of the expected"
+    )
     yield f'</div>\n<div class="whole">{split_bar({**_amounts(report), "unobserved": unseen}, 600)}</div>'
     yield legend()
+    for finding in report["findings"]:
+        if finding["severity"] == "fail":
+            yield _paragraph(shown(finding["text"], 600), "warning")
     yield from _timeline(report)
 
 
@@ -107,8 +111,9 @@ def _amounts(report: Report) -> dict[str, float]:
     }
 
 
-def _tile(kind: str, words: str, figure: str, small: str) -> str:
-    return f'<div class="tile {kind}">{escape(words)}<b>{escape(figure)}</b><small>{escape(small)}</small></div>'
+def _tile(kind: str, words: str, figure: str, *small: str) -> str:
+    lines = "<br>".join(escape(line) for line in small if line)
+    return f'<div class="tile {kind}">{escape(words)}<b>{escape(figure)}</b><small>{lines}</small></div>'
 
 
 def _timeline(report: Report) -> Iterator[str]:
@@ -126,9 +131,17 @@ def _timeline(report: Report) -> Iterator[str]:
             yield f'<span class="name">{escape(name)}</span>{rows[card["uuid"]]}'
     marks = "".join(f"<span>{escape(clock_time(to_iso(moment), zone)[5:])}</span>" for moment in moments)
     yield f'<span class="blank"></span><div class="axis">{marks}</div></div>'
-    step = format_duration(timeline["step_s"] * MS_PER_SECOND)
+    step = _step_name(timeline["step_s"])
     basis = f"One column is {step}, filled from the bottom by state in the colours above; blank: nothing was expected."
     yield _paragraph(basis, "basis")
+
+
+def _step_name(step_s: int) -> str:
+    """`15 minutes`, `1 hour`, `2 days`."""
+    units = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+    unit_s, unit = next((size, name) for size, name in units if step_s >= size)
+    number = f"{step_s / unit_s:g}"
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
 
 
 def _section(number: int, section: Section, report: Report) -> Iterator[str]:

@@ -68,7 +68,8 @@ def _forget_processes(session: Session, slot: int, expired: int, users: set[int]
     gone = session.rows(
         "SELECT DISTINCT process.id, user FROM hold JOIN process ON process.id = hold.process"
         " WHERE NOT is_open AND until_ms <= ? AND until_ms > ? AND user <> ?"
-        " AND NOT EXISTS (SELECT 1 FROM hold AS other WHERE other.process = process.id AND (other.is_open OR other.until_ms > ?))",
+        " AND NOT EXISTS (SELECT 1 FROM hold AS other WHERE other.process = process.id"
+        " AND (other.is_open OR other.until_ms > ?))",
         (end_ms, since_ms, expired, end_ms),
     )
     users.update(user for _, user in gone)

@@ -18,7 +18,7 @@ from tests.documents import RULE, card, now, report, states, user
 from tests.golden import load
 
 EVIL = "<script>alert(1)</script>|`x`[a](http://evil.example)\"'&*\x1b[31m\n"
-VOID = {"meta"}
+VOID = {"meta", "br"}
 
 
 def evil_report() -> Any:
@@ -183,3 +183,17 @@ def test_sensitivity_is_a_section_of_its_own_in_every_format() -> None:
         assert "25 %" in text
     (value,) = values(table_of(document), section="sensitivity", state="truly-idle")
     assert value == "2"
+
+
+def test_html_names_on_its_first_page_what_is_broken() -> None:
+    document = load("agent_report.json")
+    words = " ".join(Page(render_html(document)).words)
+    (broken,) = [one["text"] for one in document["findings"] if one["severity"] == "fail"]
+    assert words.index(broken) < words.index("1. Where the card time went")
+
+
+@pytest.mark.parametrize(("step_s", "name"), [(900, "15 minutes"), (3600, "1 hour"), (172_800, "2 days")])
+def test_html_says_how_much_time_a_column_is(step_s: int, name: str) -> None:
+    document = evil_report()
+    document["timeline"]["step_s"] = step_s
+    assert f"One column is {name}, filled" in render_html(document)
