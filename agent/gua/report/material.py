@@ -9,7 +9,7 @@ from typing import Optional
 from gua.coverage import Span
 from gua.model import DEFAULT_RULE, Rule
 from gua.report.ghosts import Ghost
-from gua.report.window import ReportWindow, settle_window
+from gua.report.window import ReportWindow, exact_window, settle_window
 from gua.store.devices import DeviceRow
 from gua.store.reader import HoldRow, HostRow, NowRow, StoreReader, UserRow
 from gua.store.steps import StepSums
@@ -70,7 +70,7 @@ def read_material(
     raw_since_ms = reader.raw_since_ms()
     window = settle_window(since_ms, until_ms, now_ms=now_ms, raw_since_ms=raw_since_ms)
     if rule is not None:
-        window = ReportWindow(since_ms, window.until_ms, (0, 0), ((since_ms, window.until_ms),))
+        window = exact_window(since_ms, min(until_ms, now_ms))
     material = _as_stored(reader, window, now_ms)
     if rule is not None or sensitivity:
         from gua.report.rejudged import refuse_beyond_raw  # few reports ask for another rule
@@ -132,7 +132,7 @@ def _under(reader: StoreReader, stored: Material, rule: Rule) -> Material:
     found = replay(reader, stored.devices, stored.window.span, rule)
     return replace(
         stored,
-        sums=sums,
+        sums=replace(sums, ticks=stored.sums.ticks),
         rules=(rule,),
         now={device: now_under(reader, device, now, rule, raw_since_ms) for device, now in stored.now.items()},
         holds=tuple(hold_under(hold, found) for hold in stored.holds),

@@ -11,12 +11,8 @@ from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span, clip
-<<<<<<< HEAD
-from gua.model import ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
-from gua.store.clock_jumps import clock_set_back
-=======
 from gua.model import USER_UNATTRIBUTED, ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
->>>>>>> h1
+from gua.store.clock_jumps import clock_set_back
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
 from gua.store.evidence_rows import CardTickRow, card_ticks
@@ -192,12 +188,6 @@ class StoreReader:
         for window in ragged:
             sums.add_raw(self._session, window, longest)
         return sums
-
-    def rejudge(self, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
-        """See `rejudge.rejudge`."""
-        from gua.store.rejudge import rejudge  # few reports ask for another rule
-
-        return rejudge(self._session, windows, rules)
 
     def memory_held(self, window: Span) -> dict[int, Optional[float]]:
         """See `held_memory.mean_memory_mb`."""

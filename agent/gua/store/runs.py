@@ -8,7 +8,7 @@ from typing import Optional
 
 from gua.coverage import Piece, split_evenly
 from gua.store.codes import IDLE_HELD, STATE_OF_VERDICT
-from gua.store.credit import CARD, COVERED, ENERGY, ENERGY_MS, LONG_IDLE, SAMPLES
+from gua.store.credit import CARD, COVERED, ENERGY, ENERGY_MS, LONG_IDLE, SAMPLES, SHARE
 from gua.store.sums import WindowSums
 
 _NO_TIME: tuple[int, int, int] = (0, 0, 0)
@@ -125,7 +125,10 @@ class RuleSums:
             self.sums.slots[slot, state] += sums[COVERED]
         users = run.users or ((self._unattributed,) if verdict == IDLE_HELD else ())
         for user in users:
-            _add(self.sums.users[user, state], run.user_sums(user, totals))
+            own = run.user_sums(user, totals)
+            _add(self.sums.users[user, state], own)
+            self.sums.held[run.device, state] += own[SHARE]
+            self.sums.user_cards[user, run.device] += own[CARD]
         self._follow(run, verdict, users, totals[COVERED])
 
     def finish(self) -> WindowSums:
