@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Optional
 
-from gua.coverage import Span
+from gua.coverage import SLOT_MS, Span, slot_ceil
 from gua.model import State
 from gua.store.codes import STATE_OF_VERDICT, STATES
 from gua.store.credit import COVERED
@@ -19,8 +19,8 @@ from gua.store.reader import StoreReader
 from gua.store.sums import WindowSums
 
 LEAST_MS = 10 * 60_000
-# Looked for in the last day of a window only, and only on cards with active time in nobody's name: it needs raw ticks.
-LOOKED_AT_MS = 86_400_000
+# Looked for in the last week of a window only, where raw ticks are at hand.
+LOOKED_AT_MS = 7 * 86_400_000
 _ACTIVE = STATES.index(State.ACTIVE)
 
 
@@ -36,13 +36,26 @@ class Ghost:
 
 def find_ghosts(reader: StoreReader, devices: Iterable[DeviceRow], window: Span, sums: WindowSums) -> tuple[Ghost, ...]:
     """At most one per card."""
-    last_day = (max(window[0], window[1] - LOOKED_AT_MS), window[1])
+    devices = [device for device in devices if _unheld_ms(sums, device.id) >= LEAST_MS]
+    if not devices:
+        return ()
+    first, end = max(window[0], window[1] - LOOKED_AT_MS) // SLOT_MS, slot_ceil(window[1]) // SLOT_MS
+    # Ten minutes meet two slots at most, so half of them lie in one.
+    slots = reader.unheld_active_slots(first, end, LEAST_MS // 2)
     found = (
-        longest_ghost(device.uuid, reader.card_ticks(device.id, last_day))
-        for device in devices
-        if _unheld_ms(sums, device.id) >= LEAST_MS
+        longest_ghost(device.uuid, _rows(reader, device.id, slots.get(device.id, []), window)) for device in devices
     )
     return tuple(ghost for ghost in found if ghost is not None)
+
+
+def _rows(reader: StoreReader, device: int, slots: Iterable[int], window: Span) -> Iterator[CardTickRow]:
+    """The card's ticks in these slots and the slots beside them, each once."""
+    reached_ms = window[0]
+    for slot in slots:
+        until_ms = min((slot + 2) * SLOT_MS, window[1])
+        since_ms = max((slot - 1) * SLOT_MS, reached_ms)
+        yield from (row for row in reader.card_ticks(device, (since_ms, until_ms)) if row.at_ms >= since_ms)
+        reached_ms = until_ms
 
 
 def longest_ghost(uuid: str, rows: Iterable[CardTickRow]) -> Optional[Ghost]:

@@ -21,6 +21,7 @@ from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
+from gua.store.unheld import unheld_active_slots
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,10 @@ class StoreReader:
     def memory_held(self, window: Span) -> dict[int, Optional[float]]:
         """See `held_memory.mean_memory_mb`."""
         return mean_memory_mb(self._session, window)
+
+    def unheld_active_slots(self, first: int, end: int, least_ms: int) -> dict[int, list[int]]:
+        """See `unheld.unheld_active_slots`."""
+        return unheld_active_slots(self._session, first, end, least_ms)
 
     def clock_set_back(self, window: Span) -> list[tuple[int, int]]:
         """See `clock_jumps.clock_set_back`."""

@@ -166,3 +166,19 @@ def test_a_retired_card_is_told(tmp_path: Path) -> None:
     with writing(path) as writer:
         writer.retire_card("GPU-b", MONDAY + 50 * MINUTE)
     assert "card 1 (NVIDIA A100, GPU-b) was retired 2026-03-02T00:50:00Z" in text_of(path, "retired")
+
+
+def test_a_ghost_over_slot_edges_is_one_and_told_whole(tmp_path: Path) -> None:
+    ticks = [*steady(8, card()), *steady(45, card(util_pct=97, used_mb=4), start=8), *steady(7, card(), start=53)]
+    assert "for 45 min from 2026-03-02T00:08:00Z" in text_of(stored(tmp_path / "gua.db", ticks), "ghost")
+
+
+def test_of_several_ghosts_of_a_card_the_longest_is_told(tmp_path: Path) -> None:
+    ghost = card(util_pct=97, used_mb=4)
+    ticks = [
+        *steady(11, ghost),
+        *steady(9, card(), start=11),
+        *steady(16, ghost, start=20),
+        *steady(24, card(), start=36),
+    ]
+    assert "for 16 min from 2026-03-02T00:20:00Z" in text_of(stored(tmp_path / "gua.db", ticks), "ghost")

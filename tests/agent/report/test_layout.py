@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
@@ -45,6 +45,7 @@ def test_spare_columns_go_in_their_order_and_only_where_they_must() -> None:
     assert fit_table(wide, 1 + 8 + 5 + 2 * GAP - 1).headers == ("name", "hours")
 
 
+@settings(max_examples=50)
 @given(st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=60), st.integers(34, 200))
 def test_no_line_is_wider_than_the_columns_whatever_the_name(name: str, columns: int) -> None:
     if wcswidth(name) >= 0:
