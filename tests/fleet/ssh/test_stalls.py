@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import paramiko
@@ -47,14 +49,14 @@ def test_sweep_host_stalled_at_each_stage_ends_by_the_deadline_and_harms_nobody(
         healthy = [host(sshd, keys, known, agent, name=f"healthy{number}") for number in range(len(ports))]
         stalled = [host(port, keys, known, agent) for port in ports]
         deadline_s, slack_s = patience(healthy)
-        threads_before = threading.active_count()
+        threads_before = set(threading.enumerate())
         started_s = time.monotonic()
         results = sweep(_alternating(healthy, stalled), DOCTOR_PROBE, SweepSettings(timeout_s=deadline_s))
         elapsed_s = time.monotonic() - started_s
         assert [result.outcome for result in results[0::2]] == [Outcome.OK] * len(ports)
         assert [result.outcome_text for result in results[1::2]] == [f"timeout:{stage}" for stage in stages]
         assert elapsed_s <= deadline_s + slack_s
-    _wait_for_threads(threads_before - len(ports))  # the servers' own accept threads are gone by now
+    _wait_for_threads_besides(threads_before)
 
 
 def test_sweep_remote_command_that_never_ends_is_a_timeout_at_output(
@@ -106,11 +108,17 @@ def _alternating(first: list[Host], second: list[Host]) -> list[Host]:
     return [each for pair in zip(first, second, strict=True) for each in pair]
 
 
-def _wait_for_threads(most: int) -> None:
-    deadline = time.monotonic() + 60
-    while threading.active_count() > most:
-        assert time.monotonic() < deadline, [thread.name for thread in threading.enumerate()]
+def _wait_for_threads_besides(before: set[threading.Thread]) -> None:
+    """Until every thread begun since has ended. Which ones, not how many: other tests' threads may end meanwhile."""
+    patience_s = time.monotonic() + 60
+    while left := set(threading.enumerate()) - before:
+        assert time.monotonic() < patience_s, "\n".join(map(_where, left))
         time.sleep(0.02)
+
+
+def _where(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)
+    return f"{thread.name}:\n{''.join(traceback.format_stack(frame)[-4:])}"
 
 
 def test_sweep_library_call_that_never_returns_costs_its_host_only(
