@@ -31,7 +31,7 @@ def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
     return Collector(
         WorkerClient(deadline_s=settings.nvml_deadline_ms / 1000, clock=clock),
         build_identifier(procfs_root(), clock, trust_pid_namespace=settings.trust_pid_namespace),
-        settings.rule,
+        settings.rules,
     )
 
 
