@@ -17,6 +17,8 @@ _HOST_PID_NAMESPACE = "pid:[4026531836]"
 _NO_LOGIN_UID = 4294967295
 # Deeper trees than this are loops or attacks; real ones have a dozen levels.
 _MAX_ANCESTORS = 64
+# A container may mount a hundred thousand things; a thousand lines are this much.
+_MOUNTS_LIMIT = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,14 @@ class ProcFs:
             yield stat.name
             pid = stat.parent_pid
 
+    def mounts(self, pid: int) -> bytes:
+        """The mount table that a process sees, of a huge one the beginning; empty when it cannot be read."""
+        return self._read(f"{pid}/mountinfo", _MOUNTS_LIMIT)
+
+    def host_mounts(self) -> bytes:
+        """The host's own mount table: that of its first process, for ours may be a unit's with a view of its own."""
+        return self.mounts(1) or self._read("self/mountinfo", _MOUNTS_LIMIT)
+
     def _read_stat(self, pid: int) -> Optional[Stat]:
         return parse_stat(self._read(f"{pid}/stat"))
 
@@ -99,9 +109,10 @@ class ProcFs:
         lines = decode_bytes(self._read(f"{pid}/cgroup")).splitlines()
         return tuple(line.split(":", 2)[2] for line in lines if line.count(":") >= 2)
 
-    def _read(self, name: str) -> bytes:
+    def _read(self, name: str, limit: int = -1) -> bytes:
         try:
-            return (self._root / name).read_bytes()
+            with (self._root / name).open("rb") as file:
+                return file.read(limit)
         except OSError:
             return b""
 
