@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Optional
 
 from gua.clock import Clock
-from gua.identity.accounts import Accounts, read_accounts
+from gua.identity.accounts import AccountFiles, Accounts, read_accounts
 from gua.identity.containers import container_id, short_container_id, slice_uid, slurm_job
 from gua.identity.mounts import mount_hint
 from gua.identity.names import CachedLookup, look_up_name, look_up_uid
@@ -118,4 +118,10 @@ class Identifier:
 def build_identifier(procfs_root: Path, clock: Clock, *, trust_pid_namespace: bool) -> Identifier:
     """An identifier for this host."""
     names, uids = CachedLookup(clock, look_up_name), CachedLookup(clock, look_up_uid)
-    return Identifier(ProcFs(procfs_root), names.get, uids.get, trust_pid_namespace=trust_pid_namespace)
+    return Identifier(
+        ProcFs(procfs_root),
+        names.get,
+        uids.get,
+        trust_pid_namespace=trust_pid_namespace,
+        accounts=AccountFiles().read,
+    )

@@ -36,6 +36,13 @@ def test_people_get_the_cure_below_the_check() -> None:
     assert text.endswith("not ready\n")
 
 
+def test_what_a_driver_says_cannot_steer_the_terminal() -> None:
+    text = render_doctor(to_document([Check("nvml", "fail", "GPU-\x1b[2J\n: gone", "a\rb")], 0))
+    assert text.count("\n") == 3
+    assert r"GPU-\x1b[2J\x0a: gone" in text
+    assert "\r" not in text
+
+
 def test_a_host_with_a_working_driver_is_ready(tmp_path: Path, nvml_scene: Path) -> None:
     Scene(cards=(Card("GPU-a"), Card("GPU-b"))).save(nvml_scene)
     document = run_json(tmp_path, "doctor")

@@ -4,7 +4,7 @@ from typing import Optional
 import pytest
 
 from gua.clock import SystemClock
-from gua.identity.accounts import Accounts, SubordinateRange, read_accounts
+from gua.identity.accounts import AccountFiles, Accounts, SubordinateRange, read_accounts
 from gua.identity.proc import ProcFs
 from gua.identity.users import Identifier, build_identifier
 from gua.model import ProcessIdentity, UserSource
@@ -180,6 +180,17 @@ def test_account_rules_come_from_the_host(tmp_path: Path) -> None:
     assert accounts.subordinate_owner(165_535) == "alice"
     assert accounts.subordinate_owner(200_009) == "1002"
     assert accounts.subordinate_owner(165_536) is None
+
+
+def test_changed_account_files_are_read_anew_and_others_are_not(tmp_path: Path) -> None:
+    files = AccountFiles(tmp_path)
+    assert files.read().subordinate_owner(100_000) is None
+    (tmp_path / "subuid").write_text("alice:100000:65536\n")
+    first = files.read()
+    assert first.subordinate_owner(100_000) == "alice"
+    assert files.read() is first
+    (tmp_path / "subuid").write_text("bob:100000:65536\nalice:165536:65536\n")
+    assert files.read().subordinate_owner(100_000) == "bob"
 
 
 def test_missing_account_files_leave_the_usual_rules(tmp_path: Path) -> None:
