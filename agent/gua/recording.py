@@ -24,7 +24,7 @@ def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
     if fake:
         from gua.demo.cluster import FakeSource
 
-        return FakeSource(rule=settings.rule)
+        return FakeSource(rules=settings.rules)
     from gua.identity.users import build_identifier
     from gua.nvml.client import WorkerClient
 

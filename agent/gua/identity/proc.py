@@ -111,7 +111,7 @@ class ProcFs:
         return tuple(line.split(":", 2)[2] for line in lines if line.count(":") >= 2)
 
     def _read(self, name: str, limit: int = _FILE_LIMIT) -> bytes:
-        """The first `limit` bytes of a file; empty when it cannot be read. Bare system calls: a tick reads a hundred."""
+        """The first `limit` bytes of a file; empty when it cannot be read. By bare calls: a tick reads a hundred."""
         try:
             fd = os.open(f"{self._prefix}{name}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:

@@ -1,10 +1,17 @@
 import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Optional
 
 import pytest
 
 from gua.doctor.check import Check
 from gua.doctor.sandbox import check_sandbox
+from tests.agent.running import check_of, environment
 
 HOST = "22 1 0:5 / /dev rw,nosuid - devtmpfs udev rw\n"
 PRIVATE = HOST + "99 22 0:77 / /dev ro,nosuid - tmpfs tmpfs rw\n"
@@ -65,3 +72,27 @@ def test_only_a_device_policy_answers_eperm(error: int, status: str) -> None:
 def test_without_a_driver_there_is_nothing_to_hide() -> None:
     assert check("", loaded=False, there=False).status == "skip"
     assert check(NO_UNIT, PRIVATE, loaded=False, there=False).status == "skip"
+
+
+# A /dev as PrivateDevices makes it: a file system of its own with hardly anything in it
+PRIVATE_DEV = 'mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3 && exec "$@"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root may mount")
+def test_a_real_private_dev_is_told_in_a_host_whose_driver_is_loaded(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    (proc / "driver/nvidia").mkdir(parents=True)
+    (proc / "driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat\n")
+    (proc / "self").symlink_to("/proc/self")
+    inside = ("unshare", "--mount", "sh", "-c", PRIVATE_DEV, "sh")
+    if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no right to mount here")
+    done = subprocess.run(
+        [*inside, sys.executable, "-m", "gua", "doctor", "--json"],
+        env=environment(tmp_path, GUA_PROCFS_ROOT=str(proc)),
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    found = check_of(json.loads(done.stdout), "sandbox")
+    assert (found["status"], "a /dev of its own" in found["summary"]) == ("fail", True)
