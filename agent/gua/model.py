@@ -67,6 +67,10 @@ class Fault:
     message: str = ""
 
 
+# `Fault.error` of a card that is not asked, because a driver call about it hung when it was.
+HANGS = "HANGS"
+
+
 class ProcessType(str, enum.Enum):
     """Which of NVML's lists named the process. COMPUTE and MPS processes hold a card, GRAPHICS ones do not."""
 
@@ -178,6 +182,7 @@ class Snapshot:
 
     fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline.
     cards in NVML index order, MIG instances after their parent's place, the parent of MIG instances left out.
+    A card that was not asked because it hangs is absent UNRESPONSIVE, or lost with HANGS before it told its UUID.
     mig_parents: UUIDs of the cards cut into instances, also of those that have none now.
     """
 

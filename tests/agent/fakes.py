@@ -63,8 +63,8 @@ class ScriptedSource:
             raise step
         return Tick(ts_ms, step, cover_ms, cards=())
 
-    def close(self) -> None:
-        pass
+    def close(self) -> bool:
+        return True
 
 
 class ListWriter:

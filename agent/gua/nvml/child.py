@@ -14,12 +14,16 @@ from typing import Optional
 
 from gua.clock import Clock
 from gua.model import Snapshot
+from gua.nvml.messages import At, Request
 
 COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 0.5
+# An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
+# names may be others by now.
+_LATE_S = 1.0
 # From the third on: what unpickling and unpacking rubbish raises.
 _NO_MESSAGE = (
     EOFError,
@@ -34,7 +38,14 @@ _NO_MESSAGE = (
 
 
 class NoAnswer(Exception):
-    """The child did not answer in time. It may be working, stopped, or held in the kernel."""
+    """The child did not answer in time. It may be working, stopped, or held in the kernel.
+
+    card: the one it was at for too long, by its name in `gua.nvml.isolation`; None when it was at none.
+    """
+
+    def __init__(self, card: Optional[str] = None) -> None:
+        super().__init__(card)
+        self.card = card
 
 
 class ChildEnded(Exception):
@@ -48,8 +59,10 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], *, clock: Clock, deadline_s: float) -> None:
-        self._clock, self._deadline_s = clock, deadline_s
+        self._clock = clock
         self._number = 0
+        self._at: Optional[str] = None
+        self._at_since_s = 0.0
         self.ready = False
         self.started_s = clock.monotonic_s()
         ours, theirs = socket.socketpair()
@@ -71,14 +84,20 @@ class Child:
         """Whether the process is gone, and reaped by this."""
         return self._process.poll() is not None
 
-    def ask(self) -> Snapshot:
-        """The child's snapshot, taken after this call began. Raises NoAnswer at the deadline, or ChildEnded."""
+    def ask(self, leave_out: frozenset[str], *, until_s: float, stall_s: float) -> Snapshot:
+        """The child's snapshot, taken after this call began, without the cards of `leave_out`.
+
+        Raises NoAnswer at `until_s` (monotonic), or as soon as the child has been at one card for `stall_s`;
+        ChildEnded.
+        """
         self._number += 1
-        until_s = self._clock.monotonic_s() + self._deadline_s
+        self._at, self._at_since_s = None, 0.0
         try:
-            self._channel.send(self._number)
-            while self._channel.poll(max(0.0, until_s - self._clock.monotonic_s())):
+            self._channel.send(Request(self._number, leave_out))
+            while self._channel.poll(max(0.0, self._give_up_s(until_s, stall_s) - self._clock.monotonic_s())):
                 snapshot = self._receive()
+                if self._clock.monotonic_s() > until_s + _LATE_S:
+                    raise NoAnswer
                 if snapshot is not None:
                     return snapshot
         except BlockingIOError as exc:
@@ -86,13 +105,21 @@ class Child:
             raise NoAnswer from exc
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc
-        raise NoAnswer
+        # A card that was just being asked at the deadline is not to blame for what took so long before
+        stalled = self._clock.monotonic_s() - self._at_since_s >= stall_s / 2
+        raise NoAnswer(self._at if stalled else None)
+
+    def _give_up_s(self, until_s: float, stall_s: float) -> float:
+        return until_s if self._at is None else min(until_s, self._at_since_s + stall_s)
 
     def _receive(self) -> Optional[Snapshot]:
-        """One message; None when it is not the answer: word that NVML is up, or what came too late last time."""
+        """One message; None when it is not the answer: word that NVML is up, of the card it is at, or a late answer."""
         message = self._channel.recv()
         if message is None:
             self.ready = True
+            return None
+        if isinstance(message, At):
+            self._at, self._at_since_s = message.card, self._clock.monotonic_s()
             return None
         number, snapshot = message
         return snapshot if number == self._number and isinstance(snapshot, Snapshot) else None

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
-from gua.model import READING_HANDLE, READING_NAME, READING_PCI, CardReading, Fault, LostSlot, Snapshot
+from gua.model import (
+    HANGS,
+    READING_HANDLE,
+    READING_NAME,
+    READING_PCI,
+    CardReading,
+    Fault,
+    FaultKind,
+    LostSlot,
+    Reason,
+    Snapshot,
+)
 from gua.nvml.bindings import GPU_IS_LOST, MIG_ENABLED, CallFailed, DriverFailed, call, call_text
 from gua.nvml.cards import Attempts, Slot, read_card
+from gua.nvml.isolation import place_of
 from gua.nvml.processes import read_pid_max
 
 Found = Union[CardReading, LostSlot]
+
+_LEFT_OUT = Fault("gua.nvml.worker", HANGS, FaultKind.FAILED, "a driver call about this card did not return")
 
 
 class NvmlReader:
@@ -45,11 +59,16 @@ class NvmlReader:
         except CallFailed:
             return
 
-    def read(self) -> Snapshot:
-        """All cards now. A driver-level error is the snapshot's `fault`; nothing is raised for NVML trouble."""
+    def read(self, leave_out: frozenset[str] = frozenset(), at: Callable[[str], None] = lambda card: None) -> Snapshot:
+        """All cards now. A driver-level error is the snapshot's `fault`; nothing is raised for NVML trouble.
+
+        leave_out: cards that are not asked, and come out as unresponsive. at: told each card before it is asked.
+        Both by the names of `gua.nvml.isolation`.
+        """
         self._mig_parents.clear()
         try:
-            found = [entry for index in range(call("nvmlDeviceGetCount")) for entry in self._read_index(index)]
+            count = call("nvmlDeviceGetCount")
+            found = [entry for index in range(count) for entry in self._read_index(index, leave_out, at)]
         except CallFailed as exc:
             return Snapshot(driver_version=self._driver_version, nvml_version=self._nvml_version, fault=exc.fault)
         return Snapshot(
@@ -60,7 +79,11 @@ class NvmlReader:
             nvml_version=self._nvml_version,
         )
 
-    def _read_index(self, index: int) -> Iterator[Found]:
+    def _read_index(self, index: int, leave_out: frozenset[str], at: Callable[[str], None]) -> Iterator[Found]:
+        if place_of(index) in leave_out:
+            yield LostSlot(index, _LEFT_OUT)
+            return
+        at(place_of(index))
         try:
             handle = call("nvmlDeviceGetHandleByIndex", index)
             uuid = call_text("nvmlDeviceGetUUID", handle)
@@ -69,6 +92,10 @@ class NvmlReader:
         except CallFailed as exc:
             yield LostSlot(index, exc.fault)
             return
+        if uuid in leave_out:
+            yield CardReading(uuid, index, absent=Reason.UNRESPONSIVE, faults={READING_HANDLE: _LEFT_OUT})
+            return
+        at(uuid)
         card = self._describe(handle, uuid, index)
         if _has_mig_enabled(handle):
             self._mig_parents.append(uuid)

@@ -1,9 +1,9 @@
 """The sampling child: `python -m gua.nvml.worker FD`, started by `gua.nvml.child`, never by people.
 
 It alone loads NVML, whose calls may block for ever in the kernel and whose library dies with a driver upgrade. Over
-the socket FD, as pickles of multiprocessing.connection, it says None once NVML is initialised (or cannot be), and
-then answers each request, an int, with (that int, Snapshot). Requests that piled up meanwhile are answered as one,
-by the newest. It ends when the other side closes, and lets go of the driver first where the driver lets it.
+the socket FD, as pickles of multiprocessing.connection, it speaks as `gua.nvml.messages` says. Requests that piled up
+meanwhile are answered as one, by the newest. It ends when the other side closes, and lets go of the driver first where
+the driver lets it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from multiprocessing.connection import Connection
 from typing import Callable
 
 from gua.model import Fault, FaultKind, Snapshot
+from gua.nvml.messages import At, Request
+
+# What to read with: the cards to leave out, and whom to tell which card is being read.
+Read = Callable[[frozenset[str], Callable[[str], None]], Snapshot]
 
 # How long an orphan may take to shut NVML down. A call that blocks must not outlive the parent for ever.
 _ORPHAN_GRACE_S = 2.0
@@ -30,33 +34,35 @@ def serve(channel: Connection) -> None:
     try:
         channel.send(None)
         while True:
-            number = channel.recv()
+            request: Request = channel.recv()
             while channel.poll():
-                number = channel.recv()
-            channel.send((number, _guarded(read)))
+                request = channel.recv()
+            channel.send((request.number, _guarded(read, request, lambda card: channel.send(At(card)))))
     except (EOFError, ConnectionError):
         return
     finally:
         close()
 
 
-def _open_nvml() -> tuple[Callable[[], Snapshot], Callable[[], None]]:
+def _open_nvml() -> tuple[Read, Callable[[], None]]:
     """How to read a snapshot, and how to let go; without NVML every snapshot says what was wrong with it."""
     try:
         from gua.nvml.read import NvmlReader  # here, so that a missing binding is an answer and not a crash
     except ImportError as exc:
         fault = Fault("import pynvml", type(exc).__name__, FaultKind.FAILED, f"nvidia-ml-py is not usable: {exc}")
-        return (lambda: Snapshot(fault=fault)), (lambda: None)
+        return (lambda *_: Snapshot(fault=fault)), (lambda: None)
     reader = NvmlReader()
     init_fault = reader.open()
     if init_fault is not None:
-        return (lambda: Snapshot(fault=init_fault)), (lambda: None)
+        return (lambda *_: Snapshot(fault=init_fault)), (lambda: None)
     return reader.read, reader.close
 
 
-def _guarded(read: Callable[[], Snapshot]) -> Snapshot:
+def _guarded(read: Read, request: Request, at: Callable[[str], None]) -> Snapshot:
     try:
-        return read()
+        return read(request.leave_out, at)
+    except ConnectionError:
+        raise  # the parent is gone, which is no trouble of the cards
     except Exception as exc:  # noqa: BLE001 - the tick guard: a defect of ours costs this tick, and is told
         return Snapshot(fault=Fault("gua.nvml.read", type(exc).__name__, FaultKind.FAILED, str(exc)))
 
