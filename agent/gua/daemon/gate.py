@@ -1,7 +1,7 @@
 """Whether the daemon may touch the driver now: not while somebody asked it to pause.
 
 While it may, it holds a lock beside the database; so who asked can see when it has let go. The lock is taken before
-the request is looked for, and the request is written before the lock is looked at: one of the two always sees the other.
+the request is looked for, and the request is written before the lock is looked at: one always sees the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PauseGate:
         self._end_s: Optional[float] = None
 
     def enter(self) -> Optional[PauseRequest]:
-        """Take the driver, unless a request to pause stands: that one is returned, and `leave` is still to be called."""
+        """Take the driver, and look. Where a request stands, let go of the driver and `leave`."""
         if not self._lock.held:
             self._lock.acquire(self._clock)
         return self.look()

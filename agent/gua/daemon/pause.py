@@ -92,13 +92,16 @@ def load_pause(database: Path) -> Optional[PauseRequest]:
         return None
     except OSError as exc:
         raise _unreadable(path, exc.strerror) from exc
-    with os.fdopen(fd, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise _unreadable(path, "not a plain file")
-        try:
-            return parse_pause(file.read(_LARGEST_BYTES))
-        except ValueError as exc:
-            raise _unreadable(path, str(exc)) from exc
+        return parse_pause(os.read(fd, _LARGEST_BYTES))
+    except OSError as exc:
+        raise _unreadable(path, exc.strerror) from exc
+    except ValueError as exc:
+        raise _unreadable(path, str(exc)) from exc
+    finally:
+        os.close(fd)
 
 
 def parse_pause(raw: bytes) -> PauseRequest:
