@@ -14,6 +14,8 @@ from typing import Optional
 
 from gua.clock import Clock
 from gua.model import Snapshot
+from gua.nvml.leave_out import NOTHING, LeaveOut
+from gua.nvml.progress import Position, Progress
 
 COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 
@@ -52,12 +54,14 @@ class Child:
         self._number = 0
         self.ready = False
         self.started_s = clock.monotonic_s()
+        self._progress = Progress.create()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = _start(command, theirs.fileno())
+                self._process = _start(command, theirs.fileno(), self._progress.fd)
             except OSError:
                 ours.close()
+                self._progress.close()
                 raise
         # A child stopped in the middle of its answer must not hold the reader: recv itself knows no time limit.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(deadline_s))
@@ -71,12 +75,16 @@ class Child:
         """Whether the process is gone, and reaped by this."""
         return self._process.poll() is not None
 
-    def ask(self) -> Snapshot:
+    def position(self) -> Optional[Position]:
+        """Which call of NVML it is in, None when in none or ended."""
+        return None if self._channel.closed else self._progress.read()
+
+    def ask(self, leave_out: LeaveOut = NOTHING) -> Snapshot:
         """The child's snapshot, taken after this call began. Raises NoAnswer at the deadline, or ChildEnded."""
         self._number += 1
         until_s = self._clock.monotonic_s() + self._deadline_s
         try:
-            self._channel.send(self._number)
+            self._channel.send((self._number, leave_out) if leave_out else self._number)
             while self._channel.poll(max(0.0, until_s - self._clock.monotonic_s())):
                 snapshot = self._receive()
                 if snapshot is not None:
@@ -106,15 +114,20 @@ class Child:
 
     def kill(self) -> bool:
         """Kill and reap it; whether that worked. Not, while a driver call holds it: try `has_ended` again later."""
-        self._channel.close()
+        self._close()
         if not self.has_ended():
             self._process.kill()
         return self._wait(_REAP_S)
 
     def end(self) -> bool:
         """Let it shut NVML down, kill it when it takes too long; whether it is reaped. At most one second."""
-        self._channel.close()
+        self._close()
         return self._wait(_GENTLE_S) or self.kill()
+
+    def _close(self) -> None:
+        if not self._channel.closed:
+            self._channel.close()
+            self._progress.close()
 
     def _wait(self, timeout_s: float) -> bool:
         try:
@@ -124,10 +137,10 @@ class Child:
         return True
 
 
-def _start(command: Sequence[str], fd: int) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], *fds: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*command, str(fd)],
-        pass_fds=(fd,),
+        [*command, *map(str, fds)],
+        pass_fds=fds,
         # Nothing but the socket is a channel: what the driver's library prints goes nowhere.
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

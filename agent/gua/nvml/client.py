@@ -7,6 +7,8 @@ reaped: then every sample is `unresponsive` at once, until the kernel lets it go
 A driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
 tick, except that after one younger than a second one tick is left out. At the usual intervals every tick looks
 anew; at 200 ms a broken driver costs one start every other tick.
+
+A call that hangs on one card costs all cards one sample: the next child leaves that card out (`gua.nvml.hangs`).
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from collections.abc import Sequence
 from typing import Optional
 
 from gua.clock import Clock
-from gua.model import Fault, FaultKind, Snapshot
+from gua.model import Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
+from gua.nvml.hangs import FIRST_RETRY_S, HangingCards
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +39,8 @@ class WorkerClient:
 
     deadline_s: longest a sample takes (plus half a second to reap a killed child); until start_grace_s after its
     start a child still initialising NVML is left to finish, and meanwhile samples are unresponsive.
-    command: what to start, for tests; the number of the socket is appended.
+    command: what to start, for tests; the number of the socket is appended, and that of the progress memory.
+    hang_retry_s: how long a card is left out after a call on it did not return; doubled each time that it hangs again.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class WorkerClient:
         deadline_s: float = DEADLINE_S,
         start_grace_s: float = START_GRACE_S,
         command: Optional[Sequence[str]] = None,
+        hang_retry_s: float = FIRST_RETRY_S,
     ) -> None:
         self._clock, self._deadline_s, self._start_grace_s = clock, deadline_s, start_grace_s
         self._command = COMMAND if command is None else tuple(command)
@@ -54,6 +59,8 @@ class WorkerClient:
         self._last_start_s: Optional[float] = None
         self._left_out = False
         self._failure = _UNRESPONSIVE
+        self._hanging = HangingCards(hang_retry_s)
+        self._missing_calls: frozenset[str] = frozenset()
         self._warned_s: dict[str, float] = {}
 
     def sample(self) -> Snapshot:
@@ -85,14 +92,17 @@ class WorkerClient:
         return self._child
 
     def _ask(self, child: Child) -> Snapshot:
+        leave_out = self._hanging.leave_out(self._clock.monotonic_s())
         try:
-            snapshot = child.ask()
+            snapshot = child.ask(leave_out)
         except NoAnswer:
             return self._unanswered(child)
         except ChildEnded as exc:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))
-        if snapshot.fault is None and (snapshot.cards or not snapshot.lost):
+        self._hanging.answered(leave_out)
+        self._say_missing(snapshot)
+        if snapshot.fault is None and (snapshot.cards or not _reached_none(snapshot)):
             return snapshot
         self._retire(child)
         self._failure = snapshot
@@ -102,9 +112,27 @@ class WorkerClient:
         age_s = self._clock.monotonic_s() - child.started_s
         if child.ready or age_s >= self._start_grace_s:
             self._warn("sampling child missed its deadline pid=%d deadline_s=%.1f", child.pid, self._deadline_s)
+            self._blame_card(child)
             self._retire(child)
         self._failure = _UNRESPONSIVE
         return _UNRESPONSIVE
+
+    def _blame_card(self, child: Child) -> None:
+        """Find the card that a call hangs on, so that the next child leaves it out.
+
+        A call that began late in the sample only came last: then the host is slow, and no card hangs.
+        """
+        now_s, position = self._clock.monotonic_s(), child.position()
+        if position is None or not position.place or now_s - position.since_s < self._deadline_s / 2:
+            return
+        logger.warning("%s does not return on card %s: it is left out for a while", position.call, position.place)
+        self._hanging.blame(position.place, position.call, now_s)
+
+    def _say_missing(self, snapshot: Snapshot) -> None:
+        new = frozenset(snapshot.missing_calls) - self._missing_calls
+        if new:
+            logger.info("this driver or nvidia-ml-py does not have %s", ", ".join(sorted(new)))
+        self._missing_calls |= new
 
     def _retire(self, child: Child) -> None:
         self._child = None
@@ -127,6 +155,11 @@ class WorkerClient:
     def _failed(self, fault: Fault) -> Snapshot:
         self._failure = Snapshot(fault=fault)
         return self._failure
+
+
+def _reached_none(snapshot: Snapshot) -> bool:
+    """Whether cards are there and not one was reached, other than those that are left out."""
+    return any(slot.reason is not Reason.UNRESPONSIVE for slot in snapshot.lost)
 
 
 def _fault(error: str, message: str) -> Fault:

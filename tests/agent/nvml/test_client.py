@@ -103,7 +103,7 @@ def test_parent_never_loads_the_library(start: Start, nvml_scene: Path) -> None:
 def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
     start: Start, nvml_scene: Path, masked: bool
 ) -> None:
-    client = start(deadline_s=DEADLINE_S)
+    client = start(deadline_s=DEADLINE_S, hang_retry_s=0.0)
     _warm(client, nvml_scene)
     Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS, masked=masked),)),)).save(nvml_scene)
     snapshots: list[Snapshot] = []
