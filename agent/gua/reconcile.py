@@ -6,11 +6,10 @@ The UUID is the key: after a card dropped off the bus the indexes of the others 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from gua.model import (
-    HANGS,
     READING_HANDLE,
     CardReading,
     Fault,
@@ -46,14 +45,13 @@ def reconcile(snapshot: Snapshot, known: Sequence[KnownDevice]) -> Reconciled:
     if snapshot.fault is not None:
         return Reconciled(_all_absent(known, Reason.DRIVER, snapshot.fault), TickStatus.ERROR)
     present = {card.uuid for card in snapshot.cards}
-    hung = _hung_cards(snapshot, known)
-    gone = [device for device in known if device.uuid not in present and device.uuid not in hung]
+    gone = [device for device in known if device.uuid not in present]
     lost = _match_lost(snapshot, known, gone)
-    absent = tuple(hung.values()) + _absent_cards(snapshot, gone, lost)
+    absent = _absent_cards(snapshot, gone, lost)
     partial = bool(absent or snapshot.lost) or any(_failed(card) for card in snapshot.cards)
     matched = {slot.index for slot in lost.values()}  # the instances of one MIG card share its index
     return Reconciled(
-        cards=tuple(card for card in snapshot.cards if not _is_hung(card)) + absent,
+        cards=snapshot.cards + absent,
         status=TickStatus.PARTIAL if partial else TickStatus.OK,
         strangers=tuple(dict.fromkeys(slot for slot in snapshot.lost if slot.index not in matched)),
     )
@@ -81,39 +79,16 @@ def _failed(card: CardReading) -> bool:
     return any(fault.kind is FaultKind.FAILED for fault in card.faults.values())
 
 
-def _is_hung(card: CardReading) -> bool:
-    """Whether the child left the card out, because a driver call about it hung."""
-    return card.absent is Reason.UNRESPONSIVE
-
-
-def _hung_cards(snapshot: Snapshot, known: Sequence[KnownDevice]) -> dict[str, CardReading]:
-    """The cards that were left out, by UUID, with what is known of them: of a card with MIG on, its instances."""
-    found: dict[str, CardReading] = {}
-    for card in filter(_is_hung, snapshot.cards):
-        devices = [device for device in known if card.uuid in (device.uuid, device.mig and device.mig.parent_uuid)]
-        # A parent that was a whole card before has nothing of its own while it has instances
-        devices = [device for device in devices if device.mig] or devices
-        fault = card.faults.get(READING_HANDLE)
-        found.update({device.uuid: _absent(device, Reason.UNRESPONSIVE, fault) for device in devices})
-        found.update({} if devices else {card.uuid: card})
-    return found
-
-
 def _absent_cards(
     snapshot: Snapshot, gone: Sequence[KnownDevice], lost: Mapping[str, LostSlot]
 ) -> tuple[CardReading, ...]:
-    asked = [card for card in snapshot.cards if not _is_hung(card)]
     return tuple(
-        _absent(device, _reason(lost[device.uuid]), lost[device.uuid].fault)
+        _absent(device, lost[device.uuid].reason, lost[device.uuid].fault)
         if device.uuid in lost
         else _absent(device, Reason.CARD_MISSING)
         for device in gone
-        if device.uuid in lost or not is_superseded(device, asked, snapshot.mig_parents)
+        if device.uuid in lost or not is_superseded(device, snapshot.cards, snapshot.mig_parents)
     )
-
-
-def _reason(slot: LostSlot) -> Reason:
-    return Reason.UNRESPONSIVE if slot.fault.error == HANGS else Reason.CARD_LOST
 
 
 def is_superseded(device: KnownDevice, cards: Iterable[CardReading], mig_parents: Sequence[str]) -> bool:
@@ -136,7 +111,22 @@ def is_superseded(device: KnownDevice, cards: Iterable[CardReading], mig_parents
 def _match_lost(
     snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice]
 ) -> Mapping[str, LostSlot]:
-    """UUID -> slot, for the gone devices that are behind the slots that NVML counts but cannot open.
+    """UUID -> slot, for the gone devices that are behind the slots that NVML counts but cannot open."""
+    named = {
+        device.uuid: slot
+        for slot in snapshot.lost
+        for device in gone
+        if slot.uuid is not None and slot.uuid in (device.uuid, device.mig and device.mig.parent_uuid)
+    }
+    nameless = replace(snapshot, lost=tuple(slot for slot in snapshot.lost if slot.uuid is None))
+    rest = [device for device in gone if device.uuid not in named]
+    return {**_match_nameless(nameless, known, rest), **named}
+
+
+def _match_nameless(
+    snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice]
+) -> Mapping[str, LostSlot]:
+    """The same for slots of which only the index is known.
 
     As many slots as gone cards: all of them. Otherwise an index still names its card while no other card moved.
     """

@@ -92,7 +92,9 @@ def describe_troubles(tick: Tick) -> frozenset[str]:
         return frozenset({"NVML does not answer"})
     if tick.fault is not None:
         return frozenset({f"the driver cannot be used: {tick.fault.error}: {shown(tick.fault.message, 200)}"})
-    strangers = [f"card {slot.index}, never seen before: card_lost: {slot.fault.error}" for slot in tick.strangers]
+    strangers = [
+        f"card {slot.index}, never seen before: {slot.reason.value}: {slot.fault.error}" for slot in tick.strangers
+    ]
     return frozenset([text for card in tick.cards for text in _card_troubles(card.reading)] + strangers)
 
 

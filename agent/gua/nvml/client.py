@@ -4,8 +4,8 @@ A child is replaced when it missed its deadline, ended, met a driver-level error
 a library does whose driver was upgraded beneath it). There is never a second child while the first cannot be
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
-A child that is at one card for half the deadline is replaced too, and in the other half its successor reads the rest:
-a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
+A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
+reads the rest: a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
 
 A driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
 tick, except that after one younger than a second one tick is left out. At the usual intervals every tick looks
@@ -19,9 +19,11 @@ from collections.abc import Sequence
 from typing import Optional
 
 from gua.clock import Clock
-from gua.model import HANGS, Fault, FaultKind, Reason, Snapshot
+from gua.model import Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
 from gua.nvml.isolation import Isolation
+from gua.nvml.leave_out import LeaveOut
+from gua.nvml.progress import Position
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class WorkerClient:
 
     deadline_s: longest a sample takes (plus a second to reap killed children); until start_grace_s after its
     start a child still initialising NVML is left to finish, and meanwhile samples are unresponsive.
-    command: what to start, for tests; the number of the socket is appended.
+    command: what to start, for tests; the number of the socket is appended, and that of the progress memory.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class WorkerClient:
         self._last_start_s: Optional[float] = None
         self._tick_left_out = False
         self._isolation = Isolation()
+        self._missing_calls: frozenset[str] = frozenset()
         self._failure = _UNRESPONSIVE
         self._warned_s: dict[str, float] = {}
 
@@ -102,32 +105,36 @@ class WorkerClient:
         try:
             return self._ask(child, leave_out, until_s)
         except NoAnswer as exc:
-            if exc.card is None:
+            if exc.at is None:
                 return self._unanswered(child)
-            return self._sample_without(exc.card, child, leave_out, until_s)
+            return self._sample_without(exc.at, child, leave_out, until_s)
 
-    def _sample_without(self, card: str, child: Child, leave_out: frozenset[str], until_s: float) -> Snapshot:
-        """The other cards, by a new child: the one asked hangs at `card`."""
-        self._isolation.hung(card, self._clock.monotonic_s())
+    def _sample_without(self, at: Position, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
+        """The other cards, by a new child: the one asked hangs in a call about one."""
+        self._blame(at)
         self._retire(child)
-        self._warn(f"a driver call about card {card} does not return: the card is left out for now")
         if self._unreaped is not None:
             return self._failed(None)
         successor = self._start()
         try:
-            return self._ask(successor, leave_out | {card}, until_s)
+            return self._ask(successor, {**leave_out, at.place: at.call}, until_s)
         except NoAnswer as exc:
-            if exc.card is not None:
-                self._isolation.hung(exc.card, self._clock.monotonic_s())
+            if exc.at is not None:
+                self._blame(exc.at)
             return self._unanswered(successor)
 
-    def _ask(self, child: Child, leave_out: frozenset[str], until_s: float) -> Snapshot:
+    def _blame(self, at: Position) -> None:
+        self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
+        self._warn(f"{at.call} does not return on card {at.place}: the card is left out for now")
+
+    def _ask(self, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
         """One answer. Raises NoAnswer."""
         try:
             snapshot = child.ask(leave_out, until_s=until_s, stall_s=self._deadline_s / 2)
         except ChildEnded as exc:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))
+        self._say_missing(snapshot)
         if _only_hung(snapshot):
             self._isolation.forget()
             return self._failed(None)
@@ -138,6 +145,12 @@ class WorkerClient:
         self._retire(child)
         self._failure = snapshot
         return snapshot
+
+    def _say_missing(self, snapshot: Snapshot) -> None:
+        new = frozenset(snapshot.missing_calls) - self._missing_calls
+        if new:
+            logger.info("this driver or nvidia-ml-py does not have %s", ", ".join(sorted(new)))
+        self._missing_calls |= new
 
     def _unanswered(self, child: Child) -> Snapshot:
         age_s = self._clock.monotonic_s() - child.started_s
@@ -175,7 +188,6 @@ def _fault(error: str, message: str) -> Fault:
 
 
 def _only_hung(snapshot: Snapshot) -> bool:
-    """Whether there are cards, and none could be asked: then the driver as a whole does not answer."""
-    hung = [card.absent is Reason.UNRESPONSIVE for card in snapshot.cards]
-    hung += [slot.fault.error == HANGS for slot in snapshot.lost]
-    return bool(hung) and all(hung)
+    """Whether there are cards, and all were left out: then the driver as a whole does not answer."""
+    hung = [slot.reason is Reason.UNRESPONSIVE for slot in snapshot.lost]
+    return not snapshot.cards and bool(hung) and all(hung)

@@ -3,26 +3,23 @@
 A hung call holds the child, and with it every other card. So the card that it was about is left out of what the next
 child reads, and is tried again: at the next tick, then after half a minute, then ever more seldom.
 
-A card's name here is its UUID; before it told that, `index N` (`place_of`).
+A card goes by its place: see `gua.nvml.progress.Position`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
+
+from gua.nvml.leave_out import LeaveOut
 
 # After the first hang the next sample tries again: a driver that was only slow costs one tick of that card.
 _FIRST_WAIT_S = 30.0
 _LONGEST_WAIT_S = 600.0
 
 
-def place_of(index: int) -> str:
-    """What a card is called before it told its UUID."""
-    return f"index {index}"
-
-
-@dataclass
+@dataclass(frozen=True)
 class _Hung:
+    call: str
     hangs: int
     again_s: float
 
@@ -33,23 +30,23 @@ class Isolation:
 
     _hung: dict[str, _Hung] = field(default_factory=dict)
 
-    def left_out(self, now_s: float) -> frozenset[str]:
+    def left_out(self, now_s: float) -> LeaveOut:
         """The cards not to be asked now: all that hung, but one whose time has come.
 
         Never two are tried in one sample: the second would take the time of the healthy ones.
         """
-        due = [name for name, hung in self._hung.items() if hung.again_s <= now_s]
-        tried = min(due, key=lambda name: self._hung[name].again_s, default=None)
-        return frozenset(name for name in self._hung if name != tried)
+        due = [place for place, hung in self._hung.items() if hung.again_s <= now_s]
+        tried = min(due, key=lambda place: self._hung[place].again_s, default=None)
+        return {place: hung.call for place, hung in self._hung.items() if place != tried}
 
-    def hung(self, name: str, now_s: float) -> None:
+    def hung(self, place: str, call: str, now_s: float) -> None:
         """A call about this card did not return."""
-        hangs = self._hung[name].hangs + 1 if name in self._hung else 1
-        self._hung[name] = _Hung(hangs, now_s + wait_s(hangs))
+        hangs = self._hung[place].hangs + 1 if place in self._hung else 1
+        self._hung[place] = _Hung(call, hangs, now_s + wait_s(hangs))
 
-    def answered(self, left_out: Collection[str]) -> None:
+    def answered(self, left_out: LeaveOut) -> None:
         """A sample came to its end without these cards: every other one is well."""
-        self._hung = {name: hung for name, hung in self._hung.items() if name in left_out}
+        self._hung = {place: hung for place, hung in self._hung.items() if place in left_out}
 
     def forget(self) -> None:
         """The driver begins anew, or no card is left that could be protected: what was said no longer counts."""

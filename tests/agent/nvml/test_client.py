@@ -286,11 +286,11 @@ def test_late_answer_is_never_taken_for_the_present(start: Start) -> None:
         from multiprocessing.connection import Connection
         from gua.model import Snapshot
         channel = Connection(int(sys.argv[1]))
-        late, number = channel.recv().number, channel.recv().number
+        late, number = channel.recv(), channel.recv()
         channel.send((late, Snapshot(driver_version="late")))
         while True:
             channel.send((number, Snapshot(driver_version="now")))
-            number = channel.recv().number
+            number = channel.recv()
     """
     client = start(command=[sys.executable, "-c", script], deadline_s=0.3)
     assert client.sample().unresponsive

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gua.clock import SystemClock
-from gua.model import HANGS, Reason, Snapshot
+from gua.model import Reason, Snapshot
 from gua.nvml.client import WorkerClient
 from gua.nvml.isolation import Isolation, wait_s
 from tests.nvml_stub import Card, Delay, Scene
@@ -32,22 +32,22 @@ def test_the_wait_grows_to_ten_minutes() -> None:
 
 def test_a_card_that_hung_once_is_tried_again_at_once_and_then_left_alone() -> None:
     isolation = Isolation()
-    isolation.hung("A", 100.0)
-    assert isolation.left_out(100.0) == frozenset()
-    isolation.hung("A", 130.0)
-    assert isolation.left_out(159.9) == {"A"}
-    assert isolation.left_out(160.0) == frozenset()
+    isolation.hung("A", "call", 100.0)
+    assert isolation.left_out(100.0) == {}
+    isolation.hung("A", "call", 130.0)
+    assert isolation.left_out(159.9) == {"A": "call"}
+    assert isolation.left_out(160.0) == {}
     isolation.answered(isolation.left_out(160.0))
-    isolation.hung("A", 170.0)
-    assert isolation.left_out(170.0) == frozenset()  # it answered in between: it begins anew
+    isolation.hung("A", "call", 170.0)
+    assert isolation.left_out(170.0) == {}  # it answered in between: it begins anew
 
 
 def test_an_answer_without_a_card_says_nothing_about_it() -> None:
     isolation = Isolation()
     for name in ("A", "A", "B"):
-        isolation.hung(name, 0.0)
-    isolation.answered({"A"})
-    assert isolation.left_out(1.0) == {"A"}
+        isolation.hung(name, "call", 0.0)
+    isolation.answered({"A": "call"})
+    assert isolation.left_out(1.0) == {"A": "call"}
 
 
 # What happens to a host, second by second: which cards hang just then.
@@ -64,13 +64,13 @@ def test_healthy_cards_are_asked_always_and_hung_ones_at_least_every_ten_minutes
     for step_s, hanging in life:
         now_s += step_s
         left_out = isolation.left_out(now_s)
-        assert left_out <= ever_hung
-        for card in set(CARDS) - left_out:
+        assert left_out.keys() <= ever_hung
+        for card in set(CARDS) - left_out.keys():
             asked_s[card] = now_s
-        hung = sorted(hanging - left_out)
+        hung = sorted(hanging - left_out.keys())
         if hung:  # a child hangs at one card only
             ever_hung.add(hung[0])
-            isolation.hung(hung[0], now_s)
+            isolation.hung(hung[0], "call", now_s)
         else:
             isolation.answered(left_out)
         # A card whose time has come waits for those whose time came before it
@@ -81,8 +81,8 @@ def test_healthy_cards_are_asked_always_and_hung_ones_at_least_every_ten_minutes
 def test_at_most_one_card_that_hung_is_tried_at_a_time(hangs: list[str], now_s: float) -> None:
     isolation = Isolation()
     for name in hangs:
-        isolation.hung(name, 0.0)
-    assert len(set(hangs) - isolation.left_out(now_s)) <= 1
+        isolation.hung(name, "call", 0.0)
+    assert len(set(hangs) - isolation.left_out(now_s).keys()) <= 1
 
 
 class LaterClock(SystemClock):
@@ -107,7 +107,8 @@ def client(nvml_scene: Path, clock: LaterClock) -> Iterator[WorkerClient]:
 
 
 def _absences(snapshot: Snapshot) -> dict[str, Optional[Reason]]:
-    return {card.uuid: card.absent for card in snapshot.cards}
+    left_out = {slot.uuid or f"index {slot.index}": slot.reason for slot in snapshot.lost}
+    return {**{card.uuid: card.absent for card in snapshot.cards}, **left_out}
 
 
 HEALTHY = {"GPU-a": None, "GPU-b": None, "GPU-c": None}
@@ -143,9 +144,7 @@ def test_a_card_that_hangs_before_it_tells_its_uuid_is_known_by_its_place(
     _scene().save(nvml_scene)
     _until(lambda: _absences(client.sample()) == HEALTHY)
     _scene(Delay("nvmlDeviceGetHandleByIndex", HOUR_MS)).save(nvml_scene)
-    snapshot = client.sample()
-    assert _absences(snapshot) == {"GPU-a": None, "GPU-c": None}
-    assert [(slot.index, slot.fault.error) for slot in snapshot.lost] == [(1, HANGS)]
+    assert _absences(client.sample()) == {"GPU-a": None, "index 1": Reason.UNRESPONSIVE, "GPU-c": None}
     _scene().save(nvml_scene)
     assert _absences(client.sample()) == HEALTHY  # it hung once only: it is tried again at once
 
@@ -163,7 +162,7 @@ def test_a_driver_that_begins_anew_makes_every_card_be_asked_again(
     client: WorkerClient, nvml_scene: Path, clock: LaterClock
 ) -> None:
     for _ in range(4):
-        client._isolation.hung("GPU-b", clock.monotonic_s())
+        client._isolation.hung("GPU-b", "call", clock.monotonic_s())
     _scene().save(nvml_scene)
     _until(lambda: _absences(client.sample()).get("GPU-b") is Reason.UNRESPONSIVE)
     Scene(cards=_scene().cards, generation=1).save(nvml_scene)

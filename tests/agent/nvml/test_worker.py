@@ -14,9 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gua.model import HANGS, Reason
 from gua.nvml.child import COMMAND
-from gua.nvml.messages import At, Request
 from tests.nvml_stub import Card, Delay, Scene
 
 WITHIN_S = 60.0
@@ -38,19 +36,10 @@ class Worker:
         assert self.channel.poll(WITHIN_S)
         assert self.channel.recv() is None
 
-    def ask(self, number: int, *leave_out: str) -> object:
-        self.channel.send(Request(number, frozenset(leave_out)))
-        return self.answer()
-
-    def answer(self) -> object:
-        """The next message that is no note of progress."""
-        self.at: list[str] = []
-        while True:
-            assert self.channel.poll(WITHIN_S)
-            message = self.channel.recv()
-            if not isinstance(message, At):
-                return message
-            self.at.append(message.card)
+    def ask(self, number: int) -> object:
+        self.channel.send(number)
+        assert self.channel.poll(WITHIN_S)
+        return self.channel.recv()
 
 
 @pytest.fixture
@@ -69,29 +58,13 @@ def test_request_is_answered_with_its_number(worker: Worker) -> None:
     assert [card.uuid for card in snapshot.cards] == ["GPU-a"]
 
 
-def test_each_card_is_told_before_it_is_asked(worker: Worker, nvml_scene: Path) -> None:
-    Scene(cards=(Card("GPU-a"), Card("GPU-b"))).save(nvml_scene)
-    worker.ask(1)
-    assert worker.at == ["index 0", "GPU-a", "index 1", "GPU-b"]
-
-
-@pytest.mark.parametrize("call", ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName"])
-def test_a_card_left_out_is_not_asked_and_comes_out_as_hanging(worker: Worker, nvml_scene: Path, call: str) -> None:
-    hangs = Card("GPU-b", rules=(Delay(call, 600_000, since=1),))
-    Scene(cards=(Card("GPU-a"), hangs, Card("GPU-c"))).save(nvml_scene)
-    name = "GPU-b" if call == "nvmlDeviceGetName" else "index 1"
-    _, snapshot = worker.ask(1, name)  # type: ignore[misc]
-    assert [(c.uuid, c.absent) for c in snapshot.cards if c.uuid != "GPU-b"] == [("GPU-a", None), ("GPU-c", None)]
-    told = [c.absent for c in snapshot.cards if c.uuid == "GPU-b"] + [slot.fault.error for slot in snapshot.lost]
-    assert told == [Reason.UNRESPONSIVE if name == "GPU-b" else HANGS]
-
-
 def test_requests_that_piled_up_are_answered_by_the_newest(worker: Worker) -> None:
     worker.process.send_signal(signal.SIGSTOP)
     for number in (1, 2, 3):
-        worker.channel.send(Request(number))
+        worker.channel.send(number)
     worker.process.send_signal(signal.SIGCONT)
-    assert worker.answer()[0] == 3  # type: ignore[index]
+    assert worker.channel.poll(WITHIN_S)
+    assert worker.channel.recv()[0] == 3
 
 
 def test_interrupt_of_the_terminal_is_ignored(worker: Worker) -> None:
@@ -113,7 +86,7 @@ def test_worker_ends_when_its_parent_is_gone(worker: Worker) -> None:
 
 def test_worker_in_a_hanging_call_ends_when_its_parent_is_gone(worker: Worker, nvml_scene: Path) -> None:
     Scene(cards=(Card("GPU-a"),), rules=(Delay("nvmlDeviceGetCount", 120_000, masked=True),)).save(nvml_scene)
-    worker.channel.send(Request(1))
+    worker.channel.send(1)
     time.sleep(0.2)  # it is in the call now, or will be: both must end
     worker.channel.close()
     assert worker.process.wait(WITHIN_S) == 1
