@@ -197,6 +197,10 @@ class StoreReader:
         )
         return {row[0]: _now(row, tuple(holders.get(row[0], ()))) for row in rows}
 
+    def last_seen_ms(self) -> dict[int, int]:
+        """Time of the newest tick that reached a card, by device id; without those that none ever reached."""
+        return dict(self._session.rows("SELECT device, last_seen_ms FROM card_now WHERE last_seen_ms IS NOT NULL"))
+
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
         for row in self._session.rows(
