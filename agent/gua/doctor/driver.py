@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.model import CardReading, Fault, FaultKind, KnownDevice, Snapshot
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Snapshot
 from gua.reconcile import reconcile
 from gua.text import shown
 
@@ -23,11 +23,26 @@ _CURES = {
 }
 
 
+_PAUSED = "PAUSED"
+
+
+def left_alone(why: str) -> Snapshot:
+    """What there is instead of a sample while the driver must not be opened."""
+    return Snapshot(fault=Fault("gua.doctor", _PAUSED, FaultKind.UNSUPPORTED, why))
+
+
+def is_left_alone(snapshot: Snapshot) -> bool:
+    """Whether that is so."""
+    return snapshot.fault is not None and snapshot.fault.error == _PAUSED
+
+
 def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bool) -> Check:
     """Whether NVML answers, and for every card. known: the cards that this host's history expects."""
     if snapshot.unresponsive:
         cure = "look in `dmesg` for a hung driver; only a reboot frees a call that blocks in the kernel"
         return Check("nvml", FAIL, "NVML does not answer", cure)
+    if is_left_alone(snapshot):
+        return Check("nvml", SKIP, "the driver is left alone while sampling is paused")
     if snapshot.fault is not None:
         return _without_nvml(snapshot.fault, gpu_less=gpu_less)
     absent = _absent(snapshot, known)
@@ -55,8 +70,12 @@ def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
     reconciled = reconcile(snapshot, known)
     cards = [card for card in reconciled.cards if card.absent is not None]
     told = [f"{_place(card)}, {card.uuid}: {_why_absent(card)}" for card in cards]
-    # A slot that belongs to no known card has nothing but its index
-    return told + [f"card {slot.index}: {slot.fault.error}" for slot in reconciled.strangers]
+    # A slot that belongs to no known card has hardly more than its index
+    return told + [f"card {_named(slot)}: {slot.fault.error}" for slot in reconciled.strangers]
+
+
+def _named(slot: LostSlot) -> str:
+    return str(slot.index) if slot.uuid is None else f"{slot.index}, {slot.uuid}"
 
 
 def _why_absent(card: CardReading) -> str:

@@ -14,7 +14,7 @@ from gua.clock import SET_CLOCK_MS
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.identity.proc import ProcFs
 from gua.model import Snapshot
-from gua.pci import PciDevice
+from gua.pci import PciDevice, normal_address
 from gua.units import format_duration, to_iso
 
 # The first line of its help: `NVIDIA System Management Interface -- v570.86.15`
@@ -80,12 +80,6 @@ def _without_address(snapshot: Snapshot) -> int:
     split = {card.mig.parent_uuid for card in snapshot.cards if card.mig is not None}
     silent = {card.mig.parent_uuid if card.mig else card.uuid for card in snapshot.cards if card.pci_bus_id is None}
     return len(silent) + len(set(snapshot.mig_parents) - split)
-
-
-def normal_address(address: str) -> str:
-    """A PCI address as sysfs writes it: NVML says `00000000:3B:00.0` for `0000:3b:00.0`. Pure."""
-    domain, _, rest = address.lower().partition(":")
-    return f"{domain[-4:].rjust(4, '0')}:{rest}"
 
 
 def find_nvidia_smi() -> Optional[str]:

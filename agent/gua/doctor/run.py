@@ -10,14 +10,16 @@ from typing import Any, Optional
 
 from gua.clock import Clock
 from gua.collect import Sampler
+from gua.daemon.pause import refuse_when_paused
 from gua.doctor import database, driver, host, modes, sandbox
 from gua.doctor.beside import Beside
 from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
+from gua.errors import GuaError, Paused
 from gua.host import procfs_root
 from gua.identity.proc import ProcFs
 from gua.location import Location
-from gua.model import Snapshot
+from gua.model import Reason, Snapshot
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.units import to_iso
 
@@ -27,6 +29,8 @@ SCHEMA = "gua.doctor/1"
 _BUDGET_S = 8.5
 # What is asked of healthy programs answers in less; without persistence mode a card needs seconds to wake.
 _ANSWER_S = 3.0
+# The request is a small file; a file system that does not give it by then will not answer for the database either.
+_PAUSE_S = 1.0
 _ORDER = list(QUESTIONS)
 
 
@@ -45,7 +49,7 @@ def run_doctor(
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
     try:
-        snapshot = sampler.sample()
+        snapshot = _sample(sampler, location.path, now_ms)
         # Before the sampler lets go of the driver, which without persistence mode would have to be woken again
         found = _ask_modes(snapshot, dev, min(_ANSWER_S, until_s - clock.monotonic_s()))
     finally:
@@ -73,9 +77,21 @@ class _Seen:
     storage: database.Storage
 
 
+def _sample(sampler: Sampler, database_path: Path, now_ms: int) -> Snapshot:
+    """One sample; none while somebody has asked that the driver be left alone: opening it would spoil a reset."""
+    try:
+        Beside(lambda: refuse_when_paused(database_path, now_ms)).result(_PAUSE_S)
+    except Paused as exc:
+        return driver.left_alone(str(exc))
+    except GuaError:
+        pass  # a request that nobody can read is obeyed by nobody
+    return sampler.sample()
+
+
 def _ask_modes(snapshot: Snapshot, dev: Path, timeout_s: float) -> Optional[modes.Modes]:
     """Asked only of a driver that has just answered: one that hangs would hold this program too."""
-    if snapshot.unresponsive:
+    hung = snapshot.unresponsive or any(slot.reason is Reason.UNRESPONSIVE for slot in snapshot.lost)
+    if hung or driver.is_left_alone(snapshot):
         return None
     return modes.parse_modes(ask_module("gua.nvml.modes", str(dev / "nvidiactl")).answer(timeout_s).text)
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gua.doctor.driver import check_driver_match, check_nvml, read_module_version
+from gua.doctor.driver import check_driver_match, check_nvml, left_alone, read_module_version
 from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Reason, Snapshot
 
 MISMATCH = Fault("nvmlInit", "LIB_RM_VERSION_MISMATCH", FaultKind.FAILED, "Driver/library version mismatch")
@@ -52,6 +52,21 @@ def test_a_lost_card_that_nobody_knows_is_told_beside_one_that_the_history_knows
     lost = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(LostSlot(2, LOST), LostSlot(3, LOST)))
     summary = check_nvml(lost, [known], gpu_less=False).summary
     assert summary == "card 2 at 00000000:3B:00.0, GPU-c: GPU_IS_LOST; card 3: GPU_IS_LOST"
+
+
+def test_a_card_whose_calls_hang_is_named_like_a_lost_one() -> None:
+    stuck = Fault("nvmlDeviceGetUtilizationRates", "NO_ANSWER", FaultKind.FAILED)
+    slot = LostSlot(1, stuck, "GPU-c", Reason.UNRESPONSIVE)
+    known = KnownDevice("GPU-c", 1, "00000000:3B:00.0", "H100", 81559, None, 0, 1)
+    seen = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(slot,))
+    assert check_nvml(seen, [known], gpu_less=False).summary == "card 1 at 00000000:3B:00.0, GPU-c: NO_ANSWER"
+    assert check_nvml(seen, [], gpu_less=False).summary == "card 1, GPU-c: NO_ANSWER"
+
+
+def test_a_driver_that_is_left_alone_is_not_judged() -> None:
+    check = check_nvml(left_alone("paused until 12:00"), [], gpu_less=False)
+    assert (check.status, "paused" in check.summary) == ("skip", True)
+    assert check_driver_match("535.104.05", left_alone("paused")).status == "skip"
 
 
 def test_a_failed_reading_warns_with_its_card_address_and_error() -> None:

@@ -13,7 +13,6 @@ from gua.doctor.host import (
     check_os,
     check_pci,
     check_pid_namespace,
-    normal_address,
 )
 from gua.identity.proc import ProcFs
 from gua.model import CardReading, Snapshot
@@ -70,14 +69,6 @@ def test_no_card_on_the_bus_is_no_failure_even_when_nvml_has_one(
 
 def test_nvml_that_does_not_work_is_not_told_twice() -> None:
     assert check_pci(BUS, Snapshot(unresponsive=True)).status == "ok"
-
-
-@pytest.mark.parametrize(
-    ("nvml", "sysfs"),
-    [("00000000:3B:00.0", "0000:3b:00.0"), ("0000:3b:00.0", "0000:3b:00.0"), ("00010000:01:00.0", "0000:01:00.0")],
-)
-def test_addresses_of_nvml_and_sysfs_compare(nvml: str, sysfs: str) -> None:
-    assert normal_address(nvml) == sysfs
 
 
 def test_device_files_there_and_usable(tmp_path: Path) -> None:

@@ -73,6 +73,12 @@ def test_an_impossible_pid_means_that_the_bindings_do_not_fit() -> None:
     assert check_bindings(Snapshot(), None).status == "skip"
 
 
+def test_functions_that_are_not_there_are_counted_and_no_misfit() -> None:
+    check = check_bindings(Snapshot(cards=(WHOLE,), missing_calls=("nvmlDeviceGetSamples",)), None)
+    assert (check.status, check.details["missing_calls"]) == ("ok", ["nvmlDeviceGetSamples"])
+    assert check.summary.endswith("1 functions of it are missing")
+
+
 @pytest.mark.parametrize("text", ["", "rubbish", "[]", "{}", '{"cards": 3}', '"x"', "null"])
 def test_what_is_no_answer_is_none(text: str) -> None:
     assert parse_modes(text) is None

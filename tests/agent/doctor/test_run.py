@@ -80,6 +80,7 @@ def test_a_card_that_only_the_history_knows_makes_no_host_without_a_card(tmp_pat
     assert check_of(document, "nvml")["status"] == "fail"
 
 
+@pytest.mark.processes
 def test_a_driver_that_hangs_is_told_long_before_it_answers(tmp_path: Path, nvml_scene: Path) -> None:
     hangs = Delay("nvmlDeviceGetUtilizationRates", 240_000, masked=True)
     Scene(cards=(Card("GPU-a", rules=(hangs,)),)).save(nvml_scene)
@@ -89,6 +90,7 @@ def test_a_driver_that_hangs_is_told_long_before_it_answers(tmp_path: Path, nvml
     assert check_of(document, "nvml")["summary"] == "NVML does not answer"
 
 
+@pytest.mark.processes
 def test_what_hangs_only_beyond_a_sample_leaves_the_rest_answered(tmp_path: Path, nvml_scene: Path) -> None:
     hangs = Delay("nvmlDeviceGetPersistenceMode", 240_000, masked=True)
     Scene(cards=(Card("GPU-a", rules=(hangs,)),)).save(nvml_scene)
@@ -112,6 +114,19 @@ def test_a_database_on_a_server_that_is_gone_is_told_like_everything_else(
     assert check_of(document, "database")["summary"].endswith("did not answer in time")
 
 
+@pytest.mark.processes
+def test_while_sampling_is_paused_the_driver_is_left_alone(tmp_path: Path, nvml_scene: Path) -> None:
+    Scene(rules=(Error("nvmlInit", "DRIVER_NOT_LOADED"),)).save(nvml_scene)
+    add_pci_card(tmp_path)
+    assert run_gua(tmp_path, "pause", "--for", "1h").returncode == 0
+    document = run_json(tmp_path, "doctor")
+    skipped = {check["id"] for check in document["checks"] if check["status"] == "skip"}
+    assert {"nvml", "mig", "bindings", "persistence_mode", "driver_match"} <= skipped
+    run_gua(tmp_path, "resume")
+    assert check_of(run_json(tmp_path, "doctor"), "nvml")["status"] == "fail"
+
+
+@pytest.mark.processes
 def test_a_lost_card_is_named_with_its_address_and_error(tmp_path: Path, nvml_scene: Path) -> None:
     Scene(cards=(Card("GPU-a"), Card("GPU-b", pci="00000000:3B:00.0"))).save(nvml_scene)
     run_gua(tmp_path, "sync-once", "--push", "never")

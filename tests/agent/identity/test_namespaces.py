@@ -12,6 +12,8 @@ import pytest
 
 from tests.agent.running import environment
 
+pytestmark = pytest.mark.processes
+
 UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")
 
 IDENTIFY = """
