@@ -12,7 +12,7 @@ OK, WARN, FAIL, SKIP = "ok", "warn", "fail", "skip"
 QUESTIONS: Mapping[str, str] = {
     "os": "is this a Linux that the agent runs on",
     "device_files": "are the driver's device files there, and may this user use them",
-    "sandbox": "does the daemon's unit, or a container, hide the device files",
+    "sandbox": "does the daemon's unit, or a container, hide device files or other people's processes",
     "pci": "does NVML have every card that is on the PCI bus",
     "nvidia_smi": "is the vendor's tool there, and of the driver's version",
     "nvml": "does NVML answer, for every card that this host ever had",

@@ -1,4 +1,4 @@
-"""Check of what may stand between the agent and the driver: a unit's or a container's sandbox. Pure."""
+"""Check of what a unit's or a container's sandbox hides from the agent: the driver's devices, other people. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import errno
 from collections.abc import Mapping
 from typing import Optional
 
-from gua.doctor.check import FAIL, OK, SKIP, Check
+from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.filesystem import find_filesystem_type
 
 UNIT = "gua-agent.service"
-UNIT_PROPERTIES = ("LoadState", "PrivateDevices", "DevicePolicy", "DeviceAllow")
+# What hides other people's processes or their numbers from a unit, and the values that do not.
+_PEOPLE_SEEN = {"ProtectProc": ("", "default"), "ProcSubset": ("", "all"), "PrivateUsers": ("", "no")}
+UNIT_PROPERTIES = ("LoadState", "PrivateDevices", "DevicePolicy", "DeviceAllow", *_PEOPLE_SEEN)
 # What systemd gives of the unit's properties, one `Name=value` a line.
 UNIT_COMMAND = ("show", UNIT, f"--property={','.join(UNIT_PROPERTIES)}")
 
@@ -21,7 +23,7 @@ _OWN_CURE = "in a unit: PrivateDevices=no, DevicePolicy=auto; in a container: gi
 def check_sandbox(
     unit: str, mountinfo: str, *, driver_loaded: bool, control_there: bool, control_errno: Optional[int]
 ) -> Check:
-    """Whether device files that the host has are kept from the agent.
+    """Whether device files that the host has are kept from the agent, or the processes of others from its unit.
 
     unit: what systemd says of the agent's unit, empty where it says nothing. mountinfo: our own mount table.
     control_there, control_errno: whether /dev/nvidiactl is there for us, and why it cannot be opened (None: it can).
@@ -38,14 +40,24 @@ def check_sandbox(
     # EACCES is for rights of files, EPERM is the answer of a device policy
     if control_there and control_errno == errno.EPERM:
         return Check("sandbox", FAIL, "a device policy forbids /dev/nvidiactl to this process", _OWN_CURE, details)
+    blind = [
+        f"{name}={properties[name]}" for name, seen in _PEOPLE_SEEN.items() if properties.get(name, "") not in seen
+    ]
+    if blind:
+        summary = f"{UNIT} hides other people from the daemon, so users will be unknown: {', '.join(blind)}"
+        cure = f"`systemctl edit {UNIT}`: {', '.join(f'{name}={values[1]}' for name, values in _PEOPLE_SEEN.items())}"
+        return Check("sandbox", WARN, summary, f"{cure}; then restart it", details)
     if not properties and not driver_loaded:
         return Check("sandbox", SKIP, "no driver whose devices could be hidden", None, details)
-    return Check("sandbox", OK, "nothing hides the driver's device files", None, details)
+    return Check("sandbox", OK, "nothing hides the driver's device files or other people's processes", None, details)
 
 
 def _properties(text: str) -> Mapping[str, str]:
-    lines = [line.partition("=") for line in text.splitlines()]
-    found = {name: value for name, _, value in lines if name in UNIT_PROPERTIES}
+    """Name -> value of a loaded unit; a list has a line for each of its entries, which are joined by blanks."""
+    found: dict[str, str] = {}
+    for name, _, value in (line.partition("=") for line in text.splitlines()):
+        if name in UNIT_PROPERTIES:
+            found[name] = f"{found[name]} {value}" if name in found else value
     return found if found.get("LoadState") == "loaded" else {}
 
 

@@ -46,7 +46,21 @@ def test_a_unit_that_hides_the_devices_fails_whatever_this_process_sees(setting:
     assert "PrivateDevices=no" in (found.cure or "")
 
 
-@pytest.mark.parametrize("allowed", ["char-nvidia* rw", "/dev/nvidiactl rw /dev/nvidia0 rw"])
+@pytest.mark.parametrize("setting", ["ProtectProc=invisible", "ProcSubset=pid", "PrivateUsers=yes"])
+def test_a_unit_that_hides_other_people_warns_that_users_will_be_unknown(setting: str) -> None:
+    found = check(f"{OURS}{setting}\n")
+    assert found.status == "warn"
+    assert f"users will be unknown: {setting}" in found.summary
+
+
+def test_values_of_a_unit_that_hide_nobody_are_fine() -> None:
+    assert check(f"{OURS}ProtectProc=default\nProcSubset=all\nPrivateUsers=no\n").status == "ok"
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    ["char-nvidia* rw", "/dev/nvidiactl rw\nDeviceAllow=/dev/null rw", "/dev/null rw\nDeviceAllow=/dev/nvidiactl rw"],
+)
 def test_a_unit_that_lets_the_drivers_devices_through_is_fine(allowed: str) -> None:
     assert check(f"LoadState=loaded\nPrivateDevices=no\nDevicePolicy=closed\nDeviceAllow={allowed}\n").status == "ok"
 
