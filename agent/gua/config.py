@@ -24,6 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+DEFAULT = "default"
 SYSTEM_SETTINGS = Path("/etc/gua/agent.toml")
 
 
@@ -109,7 +110,8 @@ def load_settings(
     chosen = settings_file(file, environ)
     in_file = {} if chosen is None else _read_file(chosen)
     _refuse_misspelt(environ)
-    values = {key.path: _effective(key, chosen, in_file, environ, overrides or {}) for key in KEYS}
+    written = {key: _written(key, chosen, in_file, environ, overrides or {}) for key in KEYS}
+    values = {key.path: _meaning(key, value, where) for key, (value, where) in written.items()}
     return Settings(
         scheduler=values["host.scheduler"],
         interval_ms=values["daemon.interval"],
@@ -121,6 +123,16 @@ def load_settings(
         user_retention_ms=values["store.user_retention"],
         file=chosen,
     )
+
+
+def written_settings(file: Optional[Path], environ: Mapping[str, str] = os.environ) -> Mapping[Key, tuple[Any, str]]:
+    """Every key with its value as written, None where it is not set, and where that stands (DEFAULT: nowhere).
+
+    Raises ConfigError for a file that is none, not for a value that is wrong: that is for `load_settings`.
+    """
+    chosen = settings_file(file, environ)
+    in_file = {} if chosen is None else _read_file(chosen)
+    return {key: _written(key, chosen, in_file, environ, {}) for key in KEYS}
 
 
 def settings_file(named: Optional[Path], environ: Mapping[str, str]) -> Optional[Path]:
@@ -138,9 +150,14 @@ def settings_file(named: Optional[Path], environ: Mapping[str, str]) -> Optional
 
 def describe_default(key: Key) -> str:
     """A key's default as one would write it in the file. Pure."""
-    if key.default is None:
+    return describe_value(key.default)
+
+
+def describe_value(value: Any) -> str:
+    """A value as one would write it in the file. Pure."""
+    if value is None:
         return "not set"
-    return f'"{key.default}"' if isinstance(key.default, str) else str(key.default).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def _rule(values: Mapping[str, Any]) -> Rule:
@@ -189,21 +206,22 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             raise ConfigError(f"{name}: no such variable; {meant[0]} is the one that is read")
 
 
-def _effective(
+def _written(
     key: Key,
     file: Optional[Path],
     in_file: Mapping[str, Any],
     environ: Mapping[str, str],
     overrides: Mapping[str, tuple[str, str]],
-) -> Any:
+) -> tuple[Any, str]:
+    """The value of a key as one would write it in the file, and where it stands."""
     if key.path in overrides:
         flag, text = overrides[key.path]
-        return _parse(key, typed(key.kind, text), flag)
+        return typed(key.kind, text), flag
     if key.variable in environ:
-        return _parse(key, typed(key.kind, environ[key.variable]), key.variable)
+        return typed(key.kind, environ[key.variable]), key.variable
     if key.path in in_file:
-        return _parse(key, in_file[key.path], f"{file}: [{key.section}] {key.name}")
-    return None if key.default is None else _parse(key, key.default, key.path)
+        return in_file[key.path], f"{file}: [{key.section}] {key.name}"
+    return key.default, DEFAULT
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -213,6 +231,8 @@ def _read_file(path: Path) -> dict[str, Any]:
             document = tomllib.load(file)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}; it should be readable by everybody") from exc
+    except RecursionError as exc:
+        raise ConfigError(f"{path}: not settings: nested too deeply; it has sections and keys only") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{path}: not TOML: {exc}; texts need quotes there") from exc
     known = {key.path for key in KEYS} | {_MODELS}
@@ -236,6 +256,10 @@ def _entries(path: Path, section: str, entries: Any) -> dict[str, Any]:
 
 def _known_names(section: str) -> str:
     return f"this section has {', '.join(key.name for key in KEYS if key.section == section)}"
+
+
+def _meaning(key: Key, value: Any, where: str) -> Any:
+    return None if value is None else _parse(key, value, where)
 
 
 def _parse(key: Key, value: Any, where: str) -> Any:

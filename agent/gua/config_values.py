@@ -58,7 +58,10 @@ def _parse_memory(value: Any) -> Optional[int]:
 def _parse_path(value: Any) -> Optional[Path]:
     if not isinstance(value, str) or not value.startswith(("/", "~/")):
         return None
-    return Path(value).expanduser()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:  # this user has no home directory
+        return None
 
 
 _parsers: Mapping[Kind, Callable[[Any], Any]] = {

@@ -1,10 +1,13 @@
+import contextlib
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Optional
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gua.config import KEYS, Settings, load_settings, settings_file
+from gua.config import KEYS, Key, Settings, load_settings, settings_file
 from gua.config_values import Kind
 from gua.errors import ConfigError
 from gua.model import DEFAULT_RULE
@@ -112,6 +115,29 @@ def test_a_file_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
     file.write_bytes(b'[host]\nscheduler = "\xff"\n')
     with pytest.raises(ConfigError, match="not TOML"):
         load_settings(file=file, environ={})
+
+
+def test_a_file_nested_without_end_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"agent\.toml: .*nested"):
+        load(tmp_path, "x = " + "[" * 100_000)
+
+
+def test_a_path_in_the_home_of_a_user_without_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(ConfigError, match=r"\[store\] path: '~/gua.db' does not fit"):
+        load(tmp_path, "[store]\npath = '~/gua.db'\n")
+
+
+@given(st.sampled_from(KEYS), st.text())
+def test_any_text_is_a_value_or_one_line_that_names_the_variable(key: Key, text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        load_settings(environ={key.variable: text})
+        return
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ={key.variable: text})
+    message = str(caught.value)
+    assert message.startswith(f"{key.variable}: ")
+    assert message.isprintable()
 
 
 def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gua.config import KEYS, MODEL_KEYS, describe_default, load_settings
+from gua.config import KEYS, MODEL_KEYS, describe_default, describe_value, load_settings, written_settings
 from gua.model import Rule
 from gua.text import shown
 
@@ -19,10 +19,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say that the settings are right, and which rules they make. A wrong one is a ConfigError, exit status 2."""
+    """Say that the settings are right, what is in force and why, and which rules that makes.
+
+    A wrong one is a ConfigError, exit status 2.
+    """
     settings = load_settings(file=options.settings)
     source = "no settings file, defaults and environment" if settings.file is None else str(settings.file)
     sys.stdout.write(f"settings are right ({source})\n")
+    for key, (value, where) in written_settings(options.settings).items():
+        sys.stdout.write(f"[{key.section}] {key.name} = {shown(describe_value(value), 200)}   ({shown(where, 200)})\n")
     sys.stdout.write(f"rule of every card: {describe_rule(settings.rule)}\n")
     for entry in settings.rules.models:
         sys.stdout.write(f"rule of cards like {shown(entry.match)}: {describe_rule(entry.rule)}\n")
