@@ -96,6 +96,7 @@ def check_mig(snapshot: Snapshot, modes: Optional[Modes]) -> Check:
 def check_bindings(snapshot: Snapshot, modes: Optional[Modes]) -> Check:
     """Whether nvidia-ml-py reads this driver's structures right: a process list with an impossible pid says no."""
     version = None if modes is None else modes.bindings_version
+    name = "nvidia-ml-py" if version is None else f"nvidia-ml-py {version}"
     # What an old driver or an old nvidia-ml-py lacks costs a reading, and is no misunderstanding
     lacking = list(snapshot.missing_calls)
     details = {"nvidia_ml_py": version, "driver_version": snapshot.driver_version, "missing_calls": lacking}
@@ -107,8 +108,8 @@ def check_bindings(snapshot: Snapshot, modes: Optional[Modes]) -> Check:
         if any(fault.error == _IMPOSSIBLE_PID for fault in card.faults.values())
     ]
     if wrong:
-        summary = f"nvidia-ml-py {version or '-'} misreads this driver's process lists ({', '.join(wrong)})"
+        summary = f"{name} misreads this driver's process lists ({', '.join(wrong)})"
         cure = "install another nvidia-ml-py into the agent's environment, one as new as the driver"
         return Check("bindings", FAIL, summary, cure, details)
     told = f", {len(lacking)} functions of it are missing" if lacking else ""
-    return Check("bindings", OK, f"nvidia-ml-py {version or '-'} fits the driver{told}", None, details)
+    return Check("bindings", OK, f"{name} fits the driver{told}", None, details)
