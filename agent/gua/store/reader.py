@@ -17,6 +17,7 @@ from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOUR
 from gua.store.devices import DeviceRow, load_devices
 from gua.store.evidence_rows import CardTickRow, card_ticks
 from gua.store.held_memory import mean_memory_mb
+from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.steps import StepSums, steps_between
@@ -148,6 +149,10 @@ class StoreReader:
         rows = self._session.rows("SELECT ts_ms FROM tick ORDER BY id DESC LIMIT 1")
         return int(rows[0][0]) if rows else None
 
+    def find_damage(self, limit_s: float) -> Optional[str]:
+        """The first thing that is broken in the file; None when it is whole. Raises TooLarge. To be asked last."""
+        return find_damage(self._session, limit_s)
+
     def newest_daemon_tick(self) -> Optional[TickRow]:
         """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
         rows = self._session.rows(
@@ -236,6 +241,10 @@ class StoreReader:
             " WHERE retired_at_ms IS NULL"
         )
         return {row[0]: _now(row, tuple(holders.get(row[0], ()))) for row in rows}
+
+    def last_seen_ms(self) -> dict[int, int]:
+        """Time of the newest tick that reached a card, by device id; without those that none ever reached."""
+        return dict(self._session.rows("SELECT device, last_seen_ms FROM card_now WHERE last_seen_ms IS NOT NULL"))
 
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
