@@ -46,4 +46,6 @@ def _record_and_show(path: Path, options: argparse.Namespace) -> None:
     with open_demo_writer(path, profile, clock) as writer:
         top_up(writer, profile, since_ms=now_ms - _LENGTH_MS, until_ms=now_ms)
     location = Location(path, "named by --db")
-    show_report(read_report(location, now_ms - _LENGTH_MS, now_ms, zone_name, None, clock), options)
+    wants_timeline = options.format == "html"
+    window = (now_ms - _LENGTH_MS, now_ms)
+    show_report(read_report(location, *window, zone_name, None, clock, timeline=wants_timeline), options)
