@@ -43,7 +43,7 @@ def test_without_a_database_it_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_a_card_that_drops_off_moves_nobodys_history(tmp_path: Path, nvml_scene: Path) -> None:
-    cards = [Card(f"GPU-{name}", util=util) for name, util in (("a", 11), ("b", 22), ("c", 33))]
+    cards = [Card(f"GPU-{name}", util=11 * n, pci=f"00000000:0{n}:00.0") for n, name in enumerate("abc", start=1)]
     for present in (cards, [cards[0], cards[2]], cards):
         Scene(cards=tuple(present)).save(nvml_scene)
         assert run_gua(tmp_path, "sync-once", "--push", "never").returncode == 0

@@ -37,10 +37,10 @@ def log(clock: FakeClock) -> Iterator[io.StringIO]:
 
 
 def tick(number: int, *, stable: bool) -> Tick:
-    """Eight cards of which everything fails, with the same words or with others every time."""
+    """Four cards of which everything fails, with the same words or with others every time."""
     error = "UNKNOWN" if stable else f"ERROR_{number}"
     faults = {reading: Fault("call", error, FaultKind.FAILED) for reading in READINGS}
-    cards = [CardReading(f"GPU-{n:08d}-1111-2222-3333-444444444444", n, faults=faults) for n in range(8)]
+    cards = [CardReading(f"GPU-{n:08d}-1111-2222-3333-444444444444", n, faults=faults) for n in range(4)]
     judged = tuple(CardTick(card, Evidence(), Verdict(State.UNKNOWN)) for card in cards)
     return Tick(0, TickStatus.PARTIAL, 30_000, judged)
 

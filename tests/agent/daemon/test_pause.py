@@ -211,7 +211,7 @@ def test_a_paused_daemon_has_no_child_takes_no_tick_and_goes_on_when_resumed(tmp
 @pytest.mark.processes
 def test_a_pause_outlives_the_daemon_and_ends_by_itself(tmp_path: Path, nvml_scene: Path) -> None:
     TWO_CARDS.save(nvml_scene)
-    done = run_gua(tmp_path, "pause", "--for", "8s")
+    done = run_gua(tmp_path, "pause", "--for", "4s")
     assert done.returncode == 0
     assert "no gua daemon samples into this database; one that starts will wait" in done.stdout
     with running_daemon(tmp_path) as daemon:
@@ -233,12 +233,12 @@ def test_resume_without_a_pause_says_so(tmp_path: Path) -> None:
 
 
 AS_OWNER = """
-import os, sys
+import os
 from pathlib import Path
 from gua import privileges
 from gua.daemon.pause import PauseRequest, save_pause
-privileges._take_identity(os.stat(sys.argv[1]))
-save_pause(Path(sys.argv[1]) / "gua.db", PauseRequest(1, None, "root"))
+privileges._take_identity(os.stat("."))
+save_pause(Path("gua.db"), PauseRequest(1, None, "root"))
 """
 
 
@@ -247,7 +247,7 @@ def test_what_root_asks_for_belongs_to_the_databases_owner(tmp_path: Path) -> No
     directory = tmp_path / "gua"
     directory.mkdir()
     os.chown(directory, 65534, 4)
-    tmp_path.chmod(0o755)
-    subprocess.run([sys.executable, "-c", AS_OWNER, str(directory)], check=True, env=environment(tmp_path), timeout=60)
+    command = [sys.executable, "-c", AS_OWNER]
+    subprocess.run(command, check=True, cwd=directory, env=environment(tmp_path), timeout=60)
     found = (directory / "gua.db.pause").stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (65534, 4, 0o640)
