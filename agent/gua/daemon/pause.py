@@ -56,9 +56,9 @@ def save_pause(database: Path, request: PauseRequest) -> None:
     try:
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)
         try:
-            with os.fdopen(fd, "w", encoding="ascii") as file:
+            with os.fdopen(fd, "wb") as file:
                 os.fchmod(fd, _MODE)
-                json.dump(asdict(request), file)
+                file.write(json.dumps(asdict(request)).encode())
                 file.flush()
                 os.fsync(fd)
             os.replace(scratch, path)
