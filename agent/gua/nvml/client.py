@@ -20,7 +20,7 @@ from typing import Optional
 from gua.clock import Clock
 from gua.model import Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
-from gua.nvml.hangs import FIRST_RETRY_S, HangingCards
+from gua.nvml.hangs import FIRST_RETRY_S, HangingCards, hanging
 
 logger = logging.getLogger(__name__)
 
@@ -118,12 +118,10 @@ class WorkerClient:
         return _UNRESPONSIVE
 
     def _blame_card(self, child: Child) -> None:
-        """Find the card that a call hangs on, so that the next child leaves it out.
-
-        A call that began late in the sample only came last: then the host is slow, and no card hangs.
-        """
-        now_s, position = self._clock.monotonic_s(), child.position()
-        if position is None or not position.place or now_s - position.since_s < self._deadline_s / 2:
+        """Find the card that a call hangs on, so that the next child leaves it out."""
+        now_s = self._clock.monotonic_s()
+        position = hanging(child.position(), now_s, self._deadline_s)
+        if position is None:
             return
         logger.warning("%s does not return on card %s: it is left out for a while", position.call, position.place)
         self._hanging.blame(position.place, position.call, now_s)

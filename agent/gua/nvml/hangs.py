@@ -7,8 +7,10 @@ while that doubles each time it hangs again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 from gua.nvml.leave_out import LeaveOut
+from gua.nvml.progress import Position
 
 FIRST_RETRY_S = 300.0
 LONGEST_RETRY_S = 7200.0
@@ -19,6 +21,16 @@ class _Hang:
     call: str
     wait_s: float
     until_s: float
+
+
+def hanging(position: Optional[Position], now_s: float, deadline_s: float) -> Optional[Position]:
+    """The call to blame for a sample that missed its deadline; None when no card hangs.
+
+    A call that began late in the sample only came last: then the host is slow as a whole.
+    """
+    if position is None or not position.place or now_s - position.since_s < deadline_s / 2:
+        return None
+    return position
 
 
 class HangingCards:
