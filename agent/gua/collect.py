@@ -15,7 +15,9 @@ class Sampler(Protocol):
 
     def sample(self) -> Snapshot: ...
 
-    def close(self) -> None: ...
+    def close(self) -> bool:
+        """Let go of the driver; whether nothing holds it any more. A later `sample` takes it up again."""
+        ...
 
 
 class Identifies(Protocol):
@@ -31,7 +33,9 @@ class TickSource(Protocol):
         """One tick begun at `ts_ms`. known: the unretired cards of the history; absent ones are in the tick too."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> bool:
+        """Let go of the driver; whether nothing holds it any more. A later `collect` takes it up again."""
+        ...
 
 
 class Collector:
@@ -58,8 +62,8 @@ class Collector:
             strangers=reconciled.strangers,
         )
 
-    def close(self) -> None:
-        self._sampler.close()
+    def close(self) -> bool:
+        return self._sampler.close()
 
     def _judge(self, card: CardReading, identities: Mapping[int, ProcessIdentity]) -> CardTick:
         evidence = evidence_of(card)

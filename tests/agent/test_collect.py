@@ -32,8 +32,9 @@ class OneSnapshot:
     def sample(self) -> Snapshot:
         return self._snapshot
 
-    def close(self) -> None:
+    def close(self) -> bool:
         self.closed = True
+        return True
 
 
 class Everybody:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gua.clock import SystemClock
-from gua.config import Settings
+from gua.config import load_settings
 from gua.nvml.client import WorkerClient
 from gua.recording import open_recording, open_source
 from tests.nvml_stub import GIB, Card, Process, Samples, Scene, Use, build
@@ -71,8 +71,9 @@ def children(pid: int) -> list[int]:
 
 
 def cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Time on a processor, of all threads, as the scheduler counts it: /proc/PID/stat is too coarse."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
 def resident_mb(pid: int) -> float:
@@ -100,7 +101,7 @@ def measure_daemon(folder: Path) -> None:
 
 
 def measure_growth(folder: Path, ticks: int) -> None:
-    clock, settings = SystemClock(), Settings()
+    clock, settings = SystemClock(), load_settings(environ={})
     source = open_source(settings, clock, fake=False)
     sizes: list[float] = []
     with open_recording(folder / "growth.db", clock, fake=False, alone=True) as writer:

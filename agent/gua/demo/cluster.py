@@ -61,8 +61,9 @@ class FakeSource:
         """The made-up host at `ts_ms`; it has no need of what is known from before."""
         return demo_tick(self._profile, ts_ms, cover_ms, self._rule)
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Nothing is held open."""
+        return True
 
 
 def demo_tick(profile: HostProfile, ts_ms: int, cover_ms: int, rule: Rule = DEFAULT_RULE) -> Tick:

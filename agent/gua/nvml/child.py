@@ -14,7 +14,7 @@ from typing import Optional
 
 from gua.clock import Clock
 from gua.model import Snapshot
-from gua.nvml.leave_out import NOTHING, LeaveOut
+from gua.nvml.leave_out import LeaveOut
 from gua.nvml.progress import Position, Progress
 
 COMMAND = (sys.executable, "-m", "gua.nvml.worker")
@@ -22,6 +22,9 @@ COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 0.5
+# An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
+# names may be others by now.
+_LATE_S = 1.0
 # From the third on: what unpickling and unpacking rubbish raises.
 _NO_MESSAGE = (
     EOFError,
@@ -36,7 +39,14 @@ _NO_MESSAGE = (
 
 
 class NoAnswer(Exception):
-    """The child did not answer in time. It may be working, stopped, or held in the kernel."""
+    """The child did not answer in time. It may be working, stopped, or held in the kernel.
+
+    at: the call about a card that it was in for too long; None when there is none to blame.
+    """
+
+    def __init__(self, at: Optional[Position] = None) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 class ChildEnded(Exception):
@@ -50,7 +60,7 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], *, clock: Clock, deadline_s: float) -> None:
-        self._clock, self._deadline_s = clock, deadline_s
+        self._clock = clock
         self._number = 0
         self.ready = False
         self.started_s = clock.monotonic_s()
@@ -75,18 +85,19 @@ class Child:
         """Whether the process is gone, and reaped by this."""
         return self._process.poll() is not None
 
-    def position(self) -> Optional[Position]:
-        """Which call of NVML it is in, None when in none or ended."""
-        return None if self._channel.closed else self._progress.read()
+    def ask(self, leave_out: LeaveOut, *, until_s: float, stall_s: float) -> Snapshot:
+        """The child's snapshot, taken after this call began, without the cards of `leave_out`.
 
-    def ask(self, leave_out: LeaveOut = NOTHING) -> Snapshot:
-        """The child's snapshot, taken after this call began. Raises NoAnswer at the deadline, or ChildEnded."""
+        Raises NoAnswer at `until_s` (monotonic), or once the child is in one call about a card for `stall_s`;
+        ChildEnded.
+        """
         self._number += 1
-        until_s = self._clock.monotonic_s() + self._deadline_s
         try:
             self._channel.send((self._number, leave_out) if leave_out else self._number)
-            while self._channel.poll(max(0.0, until_s - self._clock.monotonic_s())):
+            while self._channel.poll(self._patience_s(until_s, stall_s)):
                 snapshot = self._receive()
+                if self._clock.monotonic_s() > until_s + _LATE_S:
+                    raise NoAnswer
                 if snapshot is not None:
                     return snapshot
         except BlockingIOError as exc:
@@ -94,7 +105,22 @@ class Child:
             raise NoAnswer from exc
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc
-        raise NoAnswer
+        # A call that began late in the sample only came last: then the host is slow, and no card hangs
+        raise NoAnswer(self._stalled(stall_s / 2))
+
+    def _patience_s(self, until_s: float, stall_s: float) -> float:
+        """Let time pass until there is something to receive or to give up; then 0."""
+        while True:
+            left_s = until_s - self._clock.monotonic_s()
+            if left_s <= 0 or self._stalled(stall_s) is not None or self._channel.poll(min(left_s, stall_s / 4)):
+                return 0.0
+
+    def _stalled(self, stall_s: float) -> Optional[Position]:
+        """The call about a card that it is in for so long."""
+        position = self._progress.read()
+        if position is None or not position.place or self._clock.monotonic_s() - position.since_s < stall_s:
+            return None
+        return position
 
     def _receive(self) -> Optional[Snapshot]:
         """One message; None when it is not the answer: word that NVML is up, or what came too late last time."""

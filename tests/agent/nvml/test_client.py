@@ -103,13 +103,13 @@ def test_parent_never_loads_the_library(start: Start, nvml_scene: Path) -> None:
 def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
     start: Start, nvml_scene: Path, masked: bool
 ) -> None:
-    client = start(deadline_s=DEADLINE_S, hang_retry_s=0.0)
+    client = start(deadline_s=DEADLINE_S)
     _warm(client, nvml_scene)
     Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS, masked=masked),)),)).save(nvml_scene)
     snapshots: list[Snapshot] = []
     took_s = _seconds(lambda: snapshots.append(client.sample()))
     assert snapshots == [Snapshot(unresponsive=True)]
-    assert DEADLINE_S <= took_s < DEADLINE_S + BUSY_S
+    assert DEADLINE_S / 2 <= took_s < DEADLINE_S + BUSY_S
     HEALTHY.save(nvml_scene)
     _recover(client)
 
