@@ -11,7 +11,7 @@ from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span, clip
-from gua.model import ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
+from gua.model import USER_UNATTRIBUTED, ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
 from gua.store.evidence_rows import CardTickRow, card_ticks
@@ -148,8 +148,16 @@ class StoreReader:
         return tuple(Rule(*row[:5]) for row in rows if row[5] in wanted)
 
     def users(self) -> dict[int, UserRow]:
+        """Everybody, by id. 0: memory that nobody listed holds, where no tick needed a user for it (see rejudge)."""
         rows = self._session.rows("SELECT id, name, source, uid FROM user")
-        return {row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}
+        nobody = UserRow(USER_UNATTRIBUTED, UserSource.UNATTRIBUTED, None)
+        return {0: nobody, **{row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}}
+
+    def rejudge(self, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
+        """Sums over disjoint windows as each rule would have had them; see gua.store.rejudge."""
+        from gua.store.rejudge import rejudge  # only for those who ask
+
+        return rejudge(self._session, windows, rules)
 
     def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
         """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
