@@ -274,7 +274,7 @@ class ProcessIdentity:
     start_ticks: field 22 of /proc/PID/stat, clock ticks since boot; None when /proc/PID could not be read
     (then user is `unknown`). name: /proc/PID/comm, raw; escape it where shown.
     user: a name, `uid:N`, `container:ID12`, `unknown`. uid: the number that `user` was resolved from, else None.
-    mount_hint: for a container's process, whose directories it mounts ("alice"); a hint, never a charge; else None.
+    mount_hint: for a container's process, whose directories it mounts ("/home/alice"), fit to be shown; never a charge.
     """
 
     boot_id: str

@@ -15,6 +15,7 @@ from gua.model import USER_UNATTRIBUTED, ProcessType, Rule, State, TickStatus, U
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
 from gua.store.evidence_rows import CardTickRow, card_ticks
+from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.sums import WindowSums
@@ -126,6 +127,10 @@ class StoreReader:
         """Time of the tick stored last; None when there was none."""
         rows = self._session.rows("SELECT ts_ms FROM tick ORDER BY id DESC LIMIT 1")
         return int(rows[0][0]) if rows else None
+
+    def find_damage(self, limit_s: float) -> Optional[str]:
+        """The first thing that is broken in the file; None when it is whole. Raises TooLarge. To be asked last."""
+        return find_damage(self._session, limit_s)
 
     def newest_daemon_tick(self) -> Optional[TickRow]:
         """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
