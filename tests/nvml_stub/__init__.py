@@ -2,6 +2,7 @@
 
 from tests.nvml_stub.library import StubUnavailable, build
 from tests.nvml_stub.scene import (
+    ERRORS,
     GIB,
     MIB,
     Card,
@@ -16,6 +17,7 @@ from tests.nvml_stub.scene import (
 )
 
 __all__ = [
+    "ERRORS",
     "GIB",
     "MIB",
     "Card",

@@ -8,6 +8,7 @@ Sizes are bytes. A reading that is None is NOT_SUPPORTED.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from typing import Optional, Union
 MIB = 1 << 20
 GIB = 1 << 30
 AUTO = "auto"
+# The name of every NVML_ERROR_ there is: those that the stub can answer.
+ERRORS = tuple(re.findall(r'^    {"(?!SUCCESS")(\w+)",', Path(__file__).with_name("scene.c").read_text(), re.MULTILINE))
 VALUE_NOT_AVAILABLE = 2**64 - 1
 UNSIGNED_INT = 1  # NVML_VALUE_TYPE_UNSIGNED_INT
 

@@ -12,6 +12,8 @@ logger = logging.getLogger(__name__)
 
 # A trouble that comes and goes at every tick is said again only after this long.
 _REPEAT_MS = 10 * 60_000
+# So many different lines within ten minutes are a trouble that words itself anew each time.
+_MOST_SAID = 1000
 
 
 class TickJournal:
@@ -76,8 +78,8 @@ class TickJournal:
     def _may_say(self, text: str, now_ms: int) -> bool:
         if now_ms - self._said_ms.get(text, -_REPEAT_MS) < _REPEAT_MS:
             return False
-        # What was said long ago may be forgotten: texts that differ every time must not fill the memory
-        self._said_ms = {said: at_ms for said, at_ms in self._said_ms.items() if now_ms - at_ms < _REPEAT_MS}
+        if len(self._said_ms) >= _MOST_SAID:  # texts that differ every time must not fill the memory
+            self._said_ms.clear()
         self._said_ms[text] = now_ms
         return True
 

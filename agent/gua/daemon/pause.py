@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import stat
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -53,12 +52,13 @@ def pause_path(database: Path) -> Path:
 def save_pause(database: Path, request: PauseRequest) -> None:
     """Ask, in one step, in place of an older request. Raises GuaError when this user may not."""
     path = pause_path(database)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fd, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)
         try:
-            with os.fdopen(fd, "w", encoding="ascii") as file:
+            with os.fdopen(fd, "wb") as file:
                 os.fchmod(fd, _MODE)
-                json.dump(asdict(request), file)
+                file.write(json.dumps(asdict(request)).encode())
                 file.flush()
                 os.fsync(fd)
             os.replace(scratch, path)

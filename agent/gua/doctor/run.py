@@ -62,7 +62,8 @@ def run_doctor(
         unit=unit.answer(until_s - clock.monotonic_s()).text,
         storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
     )
-    return to_document(_checks(seen, location, now_ms, dev, trusted=trust_pid_namespace), now_ms)
+    judged_ms = clock.now_ms()  # after the history was read: a tick stored meanwhile is not of the future
+    return to_document(_checks(seen, location, judged_ms, dev, trusted=trust_pid_namespace), judged_ms)
 
 
 @dataclass(frozen=True)

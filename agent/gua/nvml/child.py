@@ -96,8 +96,6 @@ class Child:
             self._channel.send((self._number, leave_out) if leave_out else self._number)
             while self._channel.poll(self._patience_s(until_s, stall_s)):
                 snapshot = self._receive()
-                if self._clock.monotonic_s() > until_s + _LATE_S:
-                    raise NoAnswer
                 if snapshot is not None:
                     return snapshot
         except BlockingIOError as exc:
@@ -109,10 +107,15 @@ class Child:
         raise NoAnswer(self._stalled(stall_s / 2))
 
     def _patience_s(self, until_s: float, stall_s: float) -> float:
-        """Let time pass until there is something to receive or to give up; then 0."""
+        """Let time pass until there is something to receive or to give up; then 0. Raises NoAnswer when it is late."""
         while True:
             left_s = until_s - self._clock.monotonic_s()
-            if left_s <= 0 or self._stalled(stall_s) is not None or self._channel.poll(min(left_s, stall_s / 4)):
+            if left_s <= 0 or self._stalled(stall_s) is not None:
+                return 0.0
+            arrived = self._channel.poll(min(left_s, stall_s / 4))
+            if self._clock.monotonic_s() > until_s + _LATE_S:
+                raise NoAnswer
+            if arrived:
                 return 0.0
 
     def _stalled(self, stall_s: float) -> Optional[Position]:

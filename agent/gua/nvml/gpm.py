@@ -32,14 +32,9 @@ class GpmReader:
         Raises CallFailed: of kind UNSUPPORTED where the card has no such counters, and on the first read.
         """
         self._check_supported(card, card_uuid)
-        before, now = self._before.pop(uuid, None), call("nvmlGpmSampleAlloc")
+        before = self._before.pop(uuid, None)
         try:
-            call(_TAKE, card, gpu_instance, now)
-        except CallFailed as exc:
-            _free(now)
-            raise _told(exc) from exc
-        else:
-            self._before[uuid] = now
+            now = self._before[uuid] = _take(card, gpu_instance)
             return _busy_pct(before, now)
         finally:
             if before is not None:
@@ -55,6 +50,15 @@ class GpmReader:
             self._supported[card_uuid] = bool(call("nvmlGpmQueryDeviceSupport", card).isSupportedDevice)
         if not self._supported[card_uuid]:
             raise failure("nvmlGpmQueryDeviceSupport", "NOT_SUPPORTED", "the card has no GPM counters")
+
+
+def _take(card: Any, gpu_instance: int) -> Any:
+    sample = call("nvmlGpmSampleAlloc")
+    try:
+        return call(_TAKE, card, gpu_instance, sample)
+    except CallFailed as exc:
+        _free(sample)
+        raise _told(exc) from exc
 
 
 def _busy_pct(before: Optional[Any], now: Any) -> int:

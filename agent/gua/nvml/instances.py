@@ -11,6 +11,7 @@ from gua.nvml.attempts import Attempts
 from gua.nvml.bindings import CallFailed, call, call_number, call_text
 from gua.nvml.processes import Entry, Lists
 
+FIND = "nvmlDeviceGetMigDeviceHandleByIndex"
 _HIGHEST_ID = 1 << 16
 
 
@@ -40,7 +41,7 @@ def find_instance(card: Any, position: int) -> Optional[tuple[Any, str]]:
     Raises CallFailed when that cannot be told.
     """
     try:
-        handle = call("nvmlDeviceGetMigDeviceHandleByIndex", card, position)
+        handle = call(FIND, card, position)
     except CallFailed as exc:
         if exc.fault.error == "NOT_FOUND":
             return None

@@ -38,27 +38,31 @@ def read_memory(handle: Any, board: Optional[str]) -> MemoryReading:
     Never raises for NVML trouble.
     """
     try:
-        return _read_newest(handle)
+        return _read_newest(handle, board)
     except CallFailed as exc:
-        by_design = exc.fault.error == "NOT_SUPPORTED" and board is not None and UNIFIED_BOARDS.search(board)
+        by_design = exc.fault.kind is FaultKind.UNSUPPORTED and _is_unified(board)
         return MemoryReading(source=MemorySource.UNIFIED if by_design else None, fault=exc.fault)
 
 
-def _read_newest(handle: Any) -> MemoryReading:
+def _is_unified(board: Optional[str]) -> bool:
+    return board is not None and UNIFIED_BOARDS.search(board) is not None
+
+
+def _read_newest(handle: Any, board: Optional[str]) -> MemoryReading:
     try:
-        return _measure(call(_CALL, handle, MEMORY_V2), MemorySource.V2)
+        return _measure(call(_CALL, handle, MEMORY_V2), MemorySource.V2, board)
     except CallFailed as exc:
         if exc.fault.error not in _TRY_V1:
             raise
-    return _measure(call(_CALL, handle), MemorySource.V1)
+    return _measure(call(_CALL, handle), MemorySource.V1, board)
 
 
-def _measure(info: Any, source: MemorySource) -> MemoryReading:
+def _measure(info: Any, source: MemorySource, board: Optional[str]) -> MemoryReading:
     total = believable(_CALL, info.total, highest=_LARGEST)
     if total == 0:
-        # A success without any memory is how a driver says that the board shares the host's.
-        fault = Fault(_CALL, "ZERO_TOTAL", FaultKind.UNSUPPORTED, "the board has no memory of its own")
-        return MemoryReading(source=MemorySource.UNIFIED, fault=fault)
+        # A success without any memory is how some drivers say that the board shares the host memory; others have some.
+        kind = FaultKind.UNSUPPORTED if _is_unified(board) else FaultKind.FAILED
+        raise CallFailed(Fault(_CALL, "ZERO_TOTAL", kind, "the driver answered 0 bytes of memory"))
     used = int(info.used)
     if not 0 <= used <= total:
         raise failure(_CALL, "IMPOSSIBLE_VALUE", f"{used} bytes used of {total}")

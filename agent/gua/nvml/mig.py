@@ -11,7 +11,7 @@ from gua.nvml.attempts import Attempts
 from gua.nvml.bindings import GPU_IS_LOST, CallFailed, call
 from gua.nvml.cards import CardReader, Slot
 from gua.nvml.gpm import GpmReader
-from gua.nvml.instances import Instance, Place, describe_instance, find_instance, share_out
+from gua.nvml.instances import FIND, Instance, Place, describe_instance, find_instance, share_out
 from gua.nvml.leave_out import LeaveOut, left_out
 from gua.nvml.processes import Lists, read_lists
 
@@ -62,7 +62,7 @@ class MigReader:
                 instance = find_instance(card.handle, position)
             except CallFailed as exc:
                 yield LostSlot(card.index, exc.fault, card.uuid)
-                if exc.fault.error == GPU_IS_LOST:  # then every other position says the same
+                if (exc.fault.call, exc.fault.error) == (FIND, GPU_IS_LOST):  # the card: every position says the same
                     return
                 continue
             if instance is not None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 import time
 from dataclasses import dataclass
 from typing import Optional
 
 _SIZE = 512
+# Whether a call is under way, and since when; its name and its card follow as text.
+_HEAD = struct.Struct("=?d")
 NO_CARD = ""
 
 
@@ -59,8 +62,8 @@ class Progress:
 
     def call(self, name: str) -> None:
         """The call that begins now."""
-        record = f"{time.monotonic()}\t{name}\t{self._place}\0".encode()[:_SIZE]
-        self._memory[: len(record)] = record
+        record = _HEAD.pack(True, time.monotonic()) + f"{name}\t{self._place}\0".encode()
+        self._memory[: min(len(record), _SIZE)] = record[:_SIZE]
 
     def rest(self) -> None:
         """No call is under way."""
@@ -68,11 +71,9 @@ class Progress:
         self._memory[0] = 0
 
     def read(self) -> Optional[Position]:
-        """What the child is in; None when it is in no call, or the record is being written."""
-        record = self._memory[:_SIZE].partition(b"\0")[0].decode(errors="replace")
-        since, _, rest = record.partition("\t")
-        name, _, place = rest.partition("\t")
-        try:
-            return Position(place, name, float(since))
-        except ValueError:
-            return None
+        """What the child is in; None when it is in no call."""
+        record = self._memory[:_SIZE]
+        in_call, since_s = _HEAD.unpack_from(record)
+        text = record[_HEAD.size :].partition(b"\0")[0].decode(errors="replace")
+        name, _, place = text.partition("\t")
+        return Position(place, name, since_s) if in_call else None

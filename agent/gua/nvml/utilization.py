@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from gua.model import Fault, FaultKind, UtilSource
 from gua.nvml.bindings import CallFailed, believable, call, call_until_stable, failure
-from gua.nvml.watermark import Watermark
+from gua.nvml.watermark import Watermark, field_of
 
 _POINT, _SAMPLES = "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetSamples"
 _GPU_UTILIZATION = 1  # NVML_GPU_UTILIZATION_SAMPLES
@@ -56,7 +56,7 @@ class UtilReader:
             if exc.fault.error != "NOT_FOUND":
                 raise
             kind, samples = 1, []
-        return [_percent(sample.sampleValue, kind) for sample in mark.take(samples)]
+        return [_percent(field_of(sample, "sampleValue"), kind) for sample in mark.take(samples)]
 
 
 def _percent(value: Any, kind: int) -> float:

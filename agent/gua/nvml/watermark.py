@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+# Past the attribute access of the bindings' structures, which is ten times as slow: there are a hundred samples a card.
+field_of = object.__getattribute__
+
 
 class Watermark:
     """Remembers the newest sample seen of one card; timestamps are the driver's, in microseconds."""
@@ -24,9 +27,10 @@ class Watermark:
 
         Empty on the first look, which only says from where to count, and when the clock went back.
         """
-        newest_us = max((int(sample.timeStamp) for sample in samples), default=0)
+        stamps_us = [int(field_of(sample, "timeStamp")) for sample in samples]
+        newest_us = max(stamps_us, default=0)
         comparable = 0 < self._newest_us <= newest_us
-        new = [sample for sample in samples if comparable and sample.timeStamp > self._newest_us]
+        new = [sample for sample, at_us in zip(samples, stamps_us) if comparable and at_us > self._newest_us]
         self._nothing_new = not new
         self._newest_us = newest_us or self._newest_us
         return new

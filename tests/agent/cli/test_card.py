@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from gua.model import State
+from gua.store.database import open_reader
 from tests.agent.running import run_gua, run_json
 from tests.nvml_stub import Card, Scene
 
@@ -38,3 +40,18 @@ def test_without_a_database_it_says_what_to_run(tmp_path: Path) -> None:
     for words in (("list",), ("retire", "GPU-a")):
         done = run_gua(tmp_path, "card", *words)
         assert (done.returncode, done.stdout, "gua daemon" in done.stderr) == (2, "", True), done.stderr
+
+
+def test_a_card_that_drops_off_moves_nobodys_history(tmp_path: Path, nvml_scene: Path) -> None:
+    cards = [Card(f"GPU-{name}", util=11 * n, pci=f"00000000:0{n}:00.0") for n, name in enumerate("abc", start=1)]
+    for present in (cards, [cards[0], cards[2]], cards):
+        Scene(cards=tuple(present)).save(nvml_scene)
+        assert run_gua(tmp_path, "sync-once", "--push", "never").returncode == 0
+    with open_reader(tmp_path / "gua.db") as reader:
+        seen = {
+            row.uuid: [(tick.verdict.state, tick.util_pct) for tick in reader.card_ticks(row.id, (0, 2**50))]
+            for row in reader.devices()
+        }
+    assert seen["GPU-a"] == [(State.ACTIVE, 11)] * 3
+    assert seen["GPU-b"] == [(State.ACTIVE, 22), (State.UNKNOWN, None), (State.ACTIVE, 22)]
+    assert seen["GPU-c"] == [(State.ACTIVE, 33)] * 3

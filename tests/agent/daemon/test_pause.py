@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from gua.daemon.pause import (
 )
 from gua.errors import GuaError
 from tests.agent.fakes import FakeClock
-from tests.agent.running import Daemon, add_pci_card, run_gua, running_daemon, tick_statuses, wait_until
+from tests.agent.running import Daemon, add_pci_card, environment, run_gua, running_daemon, tick_statuses, wait_until
 from tests.nvml_stub import Card, Scene
 
 NOW_MS = FakeClock().now_ms()
@@ -209,7 +211,7 @@ def test_a_paused_daemon_has_no_child_takes_no_tick_and_goes_on_when_resumed(tmp
 @pytest.mark.processes
 def test_a_pause_outlives_the_daemon_and_ends_by_itself(tmp_path: Path, nvml_scene: Path) -> None:
     TWO_CARDS.save(nvml_scene)
-    done = run_gua(tmp_path, "pause", "--for", "8s")
+    done = run_gua(tmp_path, "pause", "--for", "4s")
     assert done.returncode == 0
     assert "no gua daemon samples into this database; one that starts will wait" in done.stdout
     with running_daemon(tmp_path) as daemon:
@@ -228,3 +230,24 @@ def test_a_wrong_duration_is_one_line_and_asks_for_nothing(tmp_path: Path, words
 def test_resume_without_a_pause_says_so(tmp_path: Path) -> None:
     done = run_gua(tmp_path, "resume")
     assert (done.returncode, done.stdout) == (0, "there was no pause; no gua daemon runs here\n")
+
+
+AS_OWNER = """
+import os
+from pathlib import Path
+from gua import privileges
+from gua.daemon.pause import PauseRequest, save_pause
+privileges._take_identity(os.stat("."))
+save_pause(Path("gua.db"), PauseRequest(1, None, "root"))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_what_root_asks_for_belongs_to_the_databases_owner(tmp_path: Path) -> None:
+    directory = tmp_path / "gua"
+    directory.mkdir()
+    os.chown(directory, 65534, 4)
+    command = [sys.executable, "-c", AS_OWNER]
+    subprocess.run(command, check=True, cwd=directory, env=environment(tmp_path), timeout=60)
+    found = (directory / "gua.db.pause").stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (65534, 4, 0o640)

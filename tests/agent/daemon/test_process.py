@@ -1,11 +1,14 @@
 """The real daemon, in a process of its own, on the real bindings and the NVML stub."""
 
 import contextlib
+import resource
 import signal
 import socket
 import sqlite3
 import time
 from pathlib import Path
+
+import pytest
 
 from tests.agent.running import add_pci_card, run_gua, run_json, running_daemon, tick_statuses, wait_until
 from tests.nvml_stub import Card, Delay, Error, Scene
@@ -206,3 +209,60 @@ def test_a_database_that_breaks_meanwhile_is_moved_aside_and_said_once(tmp_path:
         assert daemon.log().count("moved to") == 1
         assert daemon.stop() < STOP_S
     assert len(list(tmp_path.glob("gua.db.damaged-*Z"))) == 1
+
+
+@pytest.mark.processes
+def test_a_daemon_that_stood_still_stamps_what_it_sees_with_the_time_of_now(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, "--fake") as daemon:
+        wait_for_ticks(tmp_path, 2)
+        daemon.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: _state(daemon.process.pid) == "T", "it to stand still")
+        stopped_ms = time.time_ns() // 1_000_000
+        before = len(tick_statuses(tmp_path / "gua.db"))
+        time.sleep(1.5)
+        resumed_ms = time.time_ns() // 1_000_000
+        daemon.process.send_signal(signal.SIGCONT)
+        wait_for_ticks(tmp_path, before + 3)
+        wait_until(lambda: "the daemon did not run" in daemon.log(), "the line that says so")
+    with contextlib.closing(sqlite3.connect(tmp_path / "gua.db")) as database:
+        times = [row[0] for row in database.execute("SELECT ts_ms FROM tick ORDER BY id")]
+    # One tick may have been at work when it was stopped; none was made up for the time it stood still
+    assert [time_ms for time_ms in times if stopped_ms < time_ms < resumed_ms] == []
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.processes
+def test_a_full_disk_costs_ticks_that_are_counted_and_nothing_else(tmp_path: Path) -> None:
+    database = tmp_path / "gua.db"
+    with running_daemon(tmp_path, "--fake") as daemon:
+        wait_for_ticks(tmp_path, 3)
+        pid = daemon.process.pid
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        # No file may grow beyond this: for SQLite the same as a disk without room
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (16_384, before[1]))
+        wait_until(lambda: "tick lost" in daemon.log(), "a lost tick")
+        time.sleep(1.0)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        wait_until(lambda: "recovered" in daemon.log(), "its recovery")
+        wait_for_ticks(tmp_path, len(tick_statuses(database)) + 2)
+        assert daemon.stop() < STOP_S
+    assert daemon.log().count("tick lost") == 1
+    assert list(tmp_path.glob("gua.db.damaged-*")) == []
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.processes
+def test_one_card_that_hangs_is_unresponsive_and_the_others_have_every_tick(tmp_path: Path, nvml_scene: Path) -> None:
+    TWO_CARDS.save(nvml_scene)
+    database = tmp_path / "gua.db"
+    with running_daemon(tmp_path, GUA_NVML_DEADLINE="6s") as daemon:
+        wait_until(lambda: "ok" in tick_statuses(database), "a good tick")
+        hangs = Card("GPU-b", rules=(Delay("nvmlDeviceGetPowerUsage", 600_000, masked=True),))
+        Scene(cards=(Card("GPU-a", util=93), hangs)).save(nvml_scene)
+        wait_until(lambda: "card GPU-b: unresponsive" in daemon.log(), "its line")
+        wait_until(lambda: tick_statuses(database)[-3:] == ["partial"] * 3, "ticks without it")
+    assert set(tick_statuses(database)) <= {"ok", "partial"}

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -339,3 +340,52 @@ def test_a_driver_that_never_answers_is_warned_of_once(
     for _ in range(4):
         assert client.sample().unresponsive
     assert caplog.text.count("missed its deadline") == 1
+
+
+class LaterClock(SystemClock):
+    later_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.later_s
+
+
+def test_an_answer_found_long_after_the_deadline_is_none(nvml_scene: Path) -> None:
+    """Both stood still, as in a suspended host: what was read then is not how it is, and no card is to blame."""
+    clock = LaterClock()
+    client = WorkerClient(clock=clock, deadline_s=20.0)
+    try:
+        _warm(client, nvml_scene)
+        Scene(cards=(Card("GPU-a", util=5, rules=(Delay(UTIL, 1500),)),)).save(nvml_scene)
+        threading.Timer(0.3, lambda: setattr(clock, "later_s", 3600.0)).start()
+        assert client.sample() == Snapshot(unresponsive=True)
+        HEALTHY.save(nvml_scene)
+        assert client.sample().cards[0].util_pct == 5
+    finally:
+        client.close()
+
+
+def test_a_library_that_is_installed_late_is_found_within_two_samples(
+    start: Start, nvml_scene: Path, nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    HEALTHY.save(nvml_scene)
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+    client = start()
+    first = client.sample()
+    if first.fault is None or first.fault.error != "LIBRARY_NOT_FOUND":
+        pytest.skip("this machine has a driver of its own")
+    (folder / nvml_library.name).symlink_to(nvml_library)
+    assert any(client.sample().cards for _ in range(2))
+
+
+def test_close_lets_the_child_shut_nvml_down_first(start: Start, nvml_scene: Path) -> None:
+    client = start()
+    _warm(client, nvml_scene)
+    slow = (Delay("nvmlShutdown", 250),)
+    Scene(cards=(Card("GPU-a", util=5),), rules=slow).save(nvml_scene)
+    _recover(client)
+    assert client._child is not None
+    process = client._child._process
+    assert _seconds(client.close) >= 0.25
+    assert process.returncode == 0

@@ -1,0 +1,104 @@
+"""A call that never returns on one card or instance: its neighbours are read all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gua.clock import SystemClock
+from gua.model import KnownDevice, Reason, Snapshot
+from gua.nvml.client import WorkerClient
+from gua.nvml.progress import Position, Progress
+from gua.reconcile import reconcile
+from tests.nvml_stub import Card, Delay, Error, Instance, Scene
+
+pytestmark = pytest.mark.processes
+
+SICK = 2
+FOR_EVER_MS = 600_000
+# A call that lasts half of it hangs.
+DEADLINE_S = 3.0
+
+HANGS = [
+    ("nvmlDeviceGetHandleByIndex", False),
+    ("nvmlDeviceGetUtilizationRates", False),
+    ("nvmlDeviceGetComputeRunningProcesses", True),
+]
+
+
+@pytest.mark.parametrize(("call", "masked"), HANGS)
+def test_call_that_hangs_on_one_card_costs_the_others_nothing_lasting(
+    nvml_scene: Path, call: str, masked: bool
+) -> None:
+    rules = (Delay(call, FOR_EVER_MS, masked=masked), Error("nvmlDeviceGetSamples", "NOT_SUPPORTED"))
+    cards = [Card(f"GPU-{index}", util=index) for index in range(4)]
+    Scene(cards=tuple(cards)).save(nvml_scene)
+    client = WorkerClient(clock=SystemClock(), deadline_s=DEADLINE_S)
+    try:
+        known = _known(_until_cards(client, 4))
+        cards[SICK] = replace(cards[SICK], rules=rules)
+        Scene(cards=tuple(cards)).save(nvml_scene)
+        snapshot = _until_cards(client, 3)
+        assert [(card.uuid, card.util_pct) for card in snapshot.cards] == [("GPU-0", 0), ("GPU-1", 1), ("GPU-3", 3)]
+        absent = [card for card in reconcile(snapshot, known).cards if card.absent]
+        assert [(card.uuid, card.absent) for card in absent] == [("GPU-2", Reason.UNRESPONSIVE)]
+        assert absent[0].faults["handle"].error == "NO_ANSWER"
+        assert absent[0].faults["handle"].call.startswith(call)
+    finally:
+        client.close()
+
+
+def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None:
+    def save(*rules: Delay) -> None:
+        instances = (Instance("MIG-a", slot=0, gpu_instance=7), Instance("MIG-b", slot=1, gpu_instance=8, rules=rules))
+        Scene(cards=(Card("GPU-cut", mig_max=7, instances=instances), Card("GPU-c"))).save(nvml_scene)
+
+    save()
+    client = WorkerClient(clock=SystemClock(), deadline_s=DEADLINE_S)
+    try:
+        known = _known(_until_cards(client, 3))
+        save(Delay("nvmlDeviceGetMemoryInfo", FOR_EVER_MS))
+        snapshot = _until_cards(client, 2)
+        assert [card.uuid for card in snapshot.cards] == ["MIG-a", "GPU-c"]
+        absent = [(card.uuid, card.absent) for card in reconcile(snapshot, known).cards if card.absent]
+        assert absent == [("MIG-b", Reason.UNRESPONSIVE)]
+    finally:
+        client.close()
+
+
+def test_progress_tells_the_call_under_way_and_nothing_between_samples() -> None:
+    progress = Progress.create()
+    try:
+        reader = Progress(progress.fd)
+        assert reader.read() is None
+        progress.enter("GPU-a")
+        progress.call("nvmlDeviceGetName")
+        progress.call("nvmlX")
+        position = reader.read()
+        assert position is not None
+        assert position == Position("GPU-a", "nvmlX", position.since_s)
+        assert 0 < position.since_s <= SystemClock().monotonic_s()
+        progress.rest()
+        assert reader.read() is None
+    finally:
+        progress.close()
+
+
+def _until_cards(client: WorkerClient, count: int) -> Snapshot:
+    """The first snapshot with so many cards: a busy machine may need several deadlines to start a child."""
+    clock = SystemClock()
+    ends_s = clock.monotonic_s() + 90
+    while clock.monotonic_s() < ends_s:
+        snapshot = client.sample()
+        if len(snapshot.cards) == count:
+            return snapshot
+    raise AssertionError(f"never {count} cards: {snapshot}")
+
+
+def _known(snapshot: Snapshot) -> list[KnownDevice]:
+    return [
+        KnownDevice(card.uuid, card.index, card.pci_bus_id, card.name, card.memory_total_mb, card.mig, 0, 0)
+        for card in snapshot.cards
+    ]

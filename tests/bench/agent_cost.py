@@ -1,0 +1,147 @@
+"""What the agent costs its host: a script to look at (`PYTHONPATH=agent python -m tests.bench.agent_cost`), no test.
+
+    python -m tests.bench.agent_cost [TICKS]     TICKS: for the growth, 10,000 unless told
+
+Eight cards, two processes each, the C stub in place of the driver. CPU and memory are those of a real daemon and its
+child together, after start-up; growth and descriptors are of the same code in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from gua.clock import SystemClock
+from gua.config import load_settings
+from gua.nvml.client import WorkerClient
+from gua.recording import open_recording, open_source
+from tests.nvml_stub import GIB, Card, Process, Samples, Scene, Use, build
+from tests.nvml_stub.fixture import BUILD_DIR
+
+CARDS, PROCESSES = 8, 16
+INTERVAL_S = 0.2
+WARM_TICKS, MEASURED_TICKS = 25, 150
+RESTARTS = 100
+GOAL_CPU_MS, GOAL_RSS_MB = 5.0, 60.0
+
+
+def scene(pids: list[int], *, generation: int = 0) -> Scene:
+    """Every card has a full buffer of samples, two processes, and samples of both."""
+    cards = []
+    for index in range(CARDS):
+        held = pids[index::CARDS]
+        cards.append(
+            Card(
+                f"GPU-{index}",
+                util=50,
+                memory_used=20 * GIB,
+                processes=tuple(Process(pid, 10 * GIB) for pid in held),
+                samples=Samples(tuple((1_000_000 + n, 50) for n in range(100))),
+                process_uses=tuple(Use(pid, 1_000_000, 40) for pid in held),
+            )
+        )
+    return Scene(cards=tuple(cards), generation=generation)
+
+
+@contextlib.contextmanager
+def holders() -> Iterator[list[int]]:
+    """Processes for the cards to list: their /proc is read at every tick."""
+    sleepers = [subprocess.Popen(["sleep", "86400"]) for _ in range(PROCESSES)]
+    try:
+        yield [sleeper.pid for sleeper in sleepers]
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+
+
+def say(what: str, figure: str, goal: str = "") -> None:
+    sys.stdout.write(f"{what:52} {figure:>14}  {goal}\n")
+    sys.stdout.flush()
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def cpu_s(pid: int) -> float:
+    """Time on a processor, of all threads, as the scheduler counts it: /proc/PID/stat is too coarse."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
+
+def resident_mb(pid: int) -> float:
+    """Resident size; pages that both processes share count in both."""
+    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:")]
+    return int(line.split()[1]) / 1024
+
+
+def measure_daemon(folder: Path) -> None:
+    command = [sys.executable, "-m", "gua", "daemon", "--foreground", "--interval", f"{INTERVAL_S * 1000:.0f}ms"]
+    daemon = subprocess.Popen([*command, "--db", str(folder / "daemon.db")], stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(WARM_TICKS * INTERVAL_S + 3)
+        both = [daemon.pid, *children(daemon.pid)]
+        before_s = {pid: cpu_s(pid) for pid in both}
+        time.sleep(MEASURED_TICKS * INTERVAL_S)
+        used_ms = {pid: (cpu_s(pid) - before_s[pid]) * 1000 / MEASURED_TICKS for pid in both}
+        for pid, name in zip(both, ("daemon", "child")):
+            say(f"  {name}: CPU per tick, resident", f"{used_ms[pid]:.2f} ms", f"{resident_mb(pid):.1f} MB")
+        say("CPU per tick, both", f"{sum(used_ms.values()):.2f} ms", f"goal {GOAL_CPU_MS} ms")
+        say("resident, both", f"{sum(map(resident_mb, both)):.1f} MB", f"goal {GOAL_RSS_MB} MB")
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def measure_growth(folder: Path, ticks: int) -> None:
+    clock, settings = SystemClock(), load_settings(environ={})
+    source = open_source(settings, clock, fake=False)
+    sizes: list[float] = []
+    with open_recording(folder / "growth.db", clock, fake=False, alone=True) as writer:
+        writer.begin_run("daemon", 30_000, settings.rule, "bench")
+        for tick in range(ticks + 1):
+            known = writer.known_devices()
+            writer.write_tick(source.collect(ts_ms=tick * 30_000, cover_ms=30_000, known=known))
+            if tick in (ticks // 10, ticks):
+                sizes.append(sum(map(resident_mb, [os.getpid(), *_workers()])))
+    source.close()
+    say(f"growth from tick {ticks // 10} to {ticks}, both", f"{sizes[1] - sizes[0]:+.2f} MB", "goal 0")
+
+
+def _workers() -> list[int]:
+    return [pid for pid in children(os.getpid()) if b"gua.nvml.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def measure_restarts(path: Path, pids: list[int]) -> None:
+    client = WorkerClient(clock=SystemClock())
+    while not client.sample().cards:
+        pass
+    before = len(os.listdir("/proc/self/fd"))
+    for generation in range(1, RESTARTS + 1):
+        scene(pids, generation=generation).save(path)
+        client.sample()  # meets the reloaded driver
+        while not client.sample().cards:
+            pass
+    say(f"descriptors more after {RESTARTS} new children", str(len(os.listdir("/proc/self/fd")) - before), "goal 0")
+    client.close()
+
+
+def main(ticks: int) -> None:
+    with tempfile.TemporaryDirectory() as name, holders() as pids:
+        folder = Path(name)
+        os.environ["LD_LIBRARY_PATH"] = str(build(BUILD_DIR).parent)
+        os.environ["GUA_NVML_SCENE"] = str(scene(pids).save(folder / "scene"))
+        measure_daemon(folder)
+        measure_restarts(folder / "scene", pids)
+        measure_growth(folder, ticks)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
