@@ -22,6 +22,7 @@ HOMES = {
     "paramiko": ("gua_fleet/ssh/",),
     "tabulate": ("gua/report/render", "gua/render", "gua_fleet/render"),
     "requests": ("gua/cloud/",),
+    "ansible": ("gua_fleet/inventory/ansible_reader",),
     "yaml": ("gua_fleet/config_yaml", "gua_fleet/demo/"),
 }
 # Pure rooms: they are handed values and hand back values, so they may not open, connect or ask the time.
