@@ -64,6 +64,7 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     from ansible import constants, context
     from ansible.cli import CLI
     from ansible.cli.inventory import InventoryCLI
+    from ansible.vars.hostvars import HostVars
 
     class Reader(InventoryCLI):  # type: ignore[misc]  # Ansible has no types
         def run(self) -> None:
@@ -74,6 +75,7 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     reader = Reader(["ansible-inventory", "--list", *request["arguments"]])
     reader.run()
     loader, inventory, variables = reader.read
+    HostVars(inventory=inventory, variable_manager=variables, loader=loader)  # hangs itself in: for `hostvars[other]`
     total = len(inventory.list_hosts("all"))
     if context.CLIARGS["subset"]:
         inventory.subset(context.CLIARGS["subset"])
@@ -107,6 +109,8 @@ def _with_typed_passwords(original: Any, typed: dict[str, str]) -> Any:
 
 
 def _host(host: Any, order: list[str], loader: Any, variables: Any, names: list[str]) -> dict[str, Any]:
+    from ansible.template import Templar
+
     groups = sorted((group for group in host.get_groups()), key=lambda group: (group.depth, order.index(group.name)))
     described: dict[str, Any] = {
         "name": host.name,
@@ -119,22 +123,24 @@ def _host(host: Any, order: list[str], loader: Any, variables: Any, names: list[
     except Exception as exc:  # noqa: BLE001 - a vars file of this host cannot be opened: that costs this host only
         described["problems"][""] = _words(exc)
         return described
+    templar = Templar(loader=loader, variables=values)
     for name in names:
         if name in values:
             try:
-                described["variables"][name] = _resolved(values[name], loader, values)
+                value = _resolved(values[name], templar)
+                if not (isinstance(value, str) and value == values.get("omit")):
+                    described["variables"][name] = value
             except Exception as exc:  # noqa: BLE001 - undefined, a failing lookup, a vault value, a filter's own error
-                described["problems"][name] = _words(exc)
+                if type(exc).__name__ != "AnsibleValueOmittedError":  # how newer cores say `omit`
+                    described["problems"][name] = _words(exc)
     return described
 
 
-def _resolved(value: Any, loader: Any, values: Any) -> Any:
+def _resolved(value: Any, templar: Any) -> Any:
     """The value as a task would get it, as plain JSON."""
-    from ansible.template import Templar
-
     if type(value) in (bool, int, float) or value is None:
         return value
-    return json.loads(json.dumps(Templar(loader=loader, variables=values).template(value), default=str))
+    return json.loads(json.dumps(templar.template(value), default=str))
 
 
 def _settings(constants: Any) -> dict[str, Any]:

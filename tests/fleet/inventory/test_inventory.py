@@ -133,6 +133,7 @@ all:
     assert reason == "ansible_host cannot be resolved: 'nowhere' is undefined"
     assert _host(inventory, "undefined").cards == 8
     assert _host(inventory, "good").address == "ab"
+    assert (_host(inventory, "omitted").address, _host(inventory, "omitted").user) == ("omitted", "192.0.2.7")
     assert _host(inventory, "unsafe").user == "{{ literal }}"
     assert any("undefined is skipped" in warning for warning in inventory.warnings)
 
