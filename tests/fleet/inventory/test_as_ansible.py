@@ -38,6 +38,7 @@ all:
       vars: {rack: r9, ansible_group_priority: 10, ansible_user: prior}
       hosts: {node01: , alone: {ansible_ssh_extra_args: "-l nobody -o ProxyCommand='ssh -W %h:%p gate' -i ~/other"}}
 """,
+    "other": "",  # ssh leaves out a key that -i names and that is not there
     "group_vars/rack2/plain.yml": "ansible_port: 2299\n",
     "group_vars/rack2/more.yml": "admin: fromfile\n",
     "host_vars/node02.yml": 'ansible_host: "{{ hostvars.node04.ansible_host }}0"\n',

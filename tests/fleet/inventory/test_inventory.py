@@ -123,6 +123,7 @@ all:
     good: {ansible_host: "{{ 'a' ~ 'b' }}"}
     undefined: {ansible_host: "{{ nowhere }}.x", gua_cards: 8}
     lookup: {ansible_port: "{{ lookup('file', '/no/such/file') }}"}
+    omitted: {ansible_host: "{{ nowhere | default(omit) }}", ansible_user: "{{ hostvars.plain.ansible_host }}"}
     unsafe: {ansible_user: !unsafe "{{ literal }}"}
     plain: {ansible_host: 192.0.2.7}
 """
