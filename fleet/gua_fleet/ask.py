@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gua.errors import ExitStatus
+from gua_fleet.errors import KeysLocked
 from gua_fleet.inventory.load import Inventory
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
@@ -31,9 +33,26 @@ def ask_inventory(
     *,
     progress: Progress | None = None,
     notice: Notice = lambda line: None,
+    ask: Ask = ask_secret,
 ) -> Answers:
-    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`."""
-    return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress, notice=notice))
+    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`.
+
+    Where no key can be used without its passphrase, that is asked for first. Raises CannotAsk where nobody can tell it.
+    """
+    try:
+        results = sweep(inventory.hosts, probe, settings, progress=progress, notice=notice)
+    except KeysLocked as exc:  # found before anybody was asked
+        inventory = with_passphrase(inventory, exc, ask)
+        results = sweep(inventory.hosts, probe, settings, progress=progress, notice=notice)
+    return Answers(inventory, results)
+
+
+def with_passphrase(inventory: Inventory, locked: KeysLocked, ask: Ask = ask_secret) -> Inventory:
+    """The inventory with the passphrase of the locked keys, typed now. Hosts that have one of their own keep it."""
+    names = ", ".join(map(str, locked.files))
+    passphrase = ask(f"passphrase of {names}", f"run `ssh-add {shlex.join(map(str, locked.files))}` first")
+    hosts = tuple(replace(host, passphrase=host.passphrase or passphrase) for host in inventory.hosts)
+    return replace(inventory, hosts=hosts)
 
 
 def with_passwords(inventory: Inventory, *, ask_pass: bool, ask_become: bool, ask: Ask = ask_secret) -> Inventory:

@@ -36,7 +36,7 @@ all:
             node03: {rack: both}
     scattered:
       vars: {rack: r9, ansible_group_priority: 10, ansible_user: prior}
-      hosts: {node01: , alone: {ansible_ssh_extra_args: "-l nobody -o ProxyCommand='ssh -W %h:%p gate' -i ~/other"}}
+      hosts: {node01: , alone: {ansible_ssh_extra_args: "-l nobody -o ProxyCommand='ssh -W %h:%p gate' -i other"}}
 """,
     "other": "",  # ssh leaves out a key that -i names and that is not there
     "group_vars/rack2/plain.yml": "ansible_port: 2299\n",
