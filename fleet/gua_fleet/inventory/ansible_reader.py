@@ -8,7 +8,7 @@ can tell for each variable of each host why it could not be resolved, in one pro
 stdin:  {"arguments": [-i, -l, -e ... as for ansible-inventory], "names": [variable], "vault": {id: typed password}}
 stdout: {"hosts": [{"name", "groups": [outermost first], "variables": {}, "problems": {variable or "": reason}}],
          "total": hosts before --limit, "settings": {variable: what ansible.cfg or the environment says instead}}
-     or {"ask": [vault ids whose password has to be typed]} or {"error": reason}
+     or {"ask": vault id whose password has to be typed first} or {"error": reason}
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ _SETTINGS = {
     "ssh_common_args": "ansible_ssh_common_args",
     "ssh_extra_args": "ansible_ssh_extra_args",
 }
-_PROMPTS = ("@prompt", "@prompt_ask_vault_pass")
 _CONSTANTS = {
     "DEFAULT_TRANSPORT": "ansible_connection",
     "DEFAULT_BECOME": "ansible_become",
@@ -36,11 +35,7 @@ _CONSTANTS = {
 
 
 class _AskFor(Exception):
-    """Passwords of these vault ids have to be typed first."""
-
-    def __init__(self, ids: list[str]) -> None:
-        super().__init__()
-        self.ids = ids
+    """The password of this vault id has to be typed first."""
 
 
 def main() -> None:
@@ -51,7 +46,7 @@ def main() -> None:
     try:
         answer = _read(request)
     except _AskFor as exc:
-        answer = {"ask": exc.ids}
+        answer = {"ask": exc.args[0]}
     except SystemExit as exc:
         answer = {"error": f"Ansible ended with {exc.code}"}
     except Exception as exc:  # noqa: BLE001 - a plugin may raise anything; it becomes the one line of the answer
@@ -61,17 +56,16 @@ def main() -> None:
 
 
 def _read(request: dict[str, Any]) -> dict[str, Any]:
-    from ansible import constants, context
-    from ansible.cli import CLI
+    from ansible import cli, constants, context
     from ansible.cli.inventory import InventoryCLI
     from ansible.vars.hostvars import HostVars
 
     class Reader(InventoryCLI):  # type: ignore[misc]  # Ansible has no types
         def run(self) -> None:
-            CLI.run(self)  # parses the arguments and makes ready the plugins
+            cli.CLI.run(self)  # parses the arguments and makes ready the plugins
             self.read = self._play_prereqs()
 
-    CLI.setup_vault_secrets = staticmethod(_with_typed_passwords(CLI.setup_vault_secrets, request["vault"]))
+    cli.PromptVaultSecret = _typed(request["vault"])
     reader = Reader(["ansible-inventory", "--list", *request["arguments"]])
     reader.run()
     loader, inventory, variables = reader.read
@@ -84,28 +78,17 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     return {"hosts": hosts, "total": total, "settings": _settings(constants)}
 
 
-def _with_typed_passwords(original: Any, typed: dict[str, str]) -> Any:
-    """Ansible's gathering of vault passwords, which never stops to ask: what has to be typed was typed before."""
+def _typed(passwords: dict[str, str]) -> type:
+    """What Ansible takes a typed vault password from, without a terminal: what was typed before."""
+    from ansible.parsing.vault import PromptVaultSecret
 
-    def setup(
-        loader: Any, vault_ids: list[str], vault_password_files: Any = None, ask_vault_pass: Any = None, **more: Any
-    ) -> Any:
-        from ansible import constants
-        from ansible.parsing.vault import VaultSecret
+    class Typed(PromptVaultSecret):  # type: ignore[misc]  # Ansible has no types
+        def load(self) -> None:
+            if self.vault_id not in passwords:
+                raise _AskFor(self.vault_id)
+            self._bytes = passwords[self.vault_id].encode("utf-8")
 
-        to_type = [name for name in vault_ids if name.endswith(_PROMPTS)]
-        prompted = [name.rpartition("@")[0] for name in to_type]
-        rest = [name for name in vault_ids if name not in to_type]
-        if ask_vault_pass:
-            prompted.append(constants.DEFAULT_VAULT_IDENTITY)
-        if set(prompted) - typed.keys():
-            raise _AskFor(sorted(set(prompted)))
-        found = original(loader, rest, vault_password_files=vault_password_files, ask_vault_pass=False, **more)
-        made = [(name, VaultSecret(typed[name].encode("utf-8"))) for name in dict.fromkeys(prompted)]
-        loader.set_vault_secrets([*found, *made])
-        return [*found, *made]
-
-    return setup
+    return Typed
 
 
 def _host(host: Any, order: list[str], loader: Any, variables: Any, names: list[str]) -> dict[str, Any]:

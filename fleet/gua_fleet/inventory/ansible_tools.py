@@ -67,11 +67,11 @@ def read_with_ansible(arguments: Sequence[str], names: Sequence[str], ask: Ask =
     """
     request: dict[str, Any] = {"arguments": list(arguments), "names": list(names), "vault": {}}
     answer, messages = _run(request)
-    if "ask" in answer:
-        request["vault"] = {name: ask(_vault_prompt(name), NO_VAULT).reveal for name in answer["ask"]}
+    while answer.get("ask") and answer["ask"] not in request["vault"]:
+        request["vault"][answer["ask"]] = ask(_vault_prompt(answer["ask"]), NO_VAULT).reveal
         answer, messages = _run(request)
     if "hosts" not in answer:
-        raise InventoryError(str(answer.get("error", "Ansible asks for another vault password each time")))
+        raise InventoryError(str(answer.get("error", "Ansible goes on asking for a vault password")))
     hosts = tuple(
         ReadHost(host["name"], tuple(host["groups"]), host["variables"], host["problems"]) for host in answer["hosts"]
     )
