@@ -8,6 +8,7 @@ from typing import Any
 from gua.coverage import SLOT_MS
 from gua.report.document import SCHEMA
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
+from gua_fleet.merge_rules import Rule, rule_argument
 from gua_fleet.model import Document
 from gua_fleet.probes.probe import Probe
 from gua_fleet.sums import STATE_NAMES
@@ -16,14 +17,18 @@ from gua_fleet.sums import STATE_NAMES
 _ROUNDING_S = 1.0
 
 
-def report_probe(*, since_ms: int, until_ms: int, tz: str) -> Probe:
-    """Ask for the report over [since_ms, until_ms), Unix UTC milliseconds, its hours told in zone `tz`."""
+def report_probe(*, since_ms: int, until_ms: int, tz: str, rule: Rule | None = None) -> Probe:
+    """Ask for the report over [since_ms, until_ms), Unix UTC milliseconds, its hours told in zone `tz`.
+
+    rule: judge the raw ticks by it; None: as they were judged.
+    """
+    rules = () if rule is None else ("--rules", rule_argument(rule))
     window = ("--since", to_iso(since_ms), "--until", to_iso(until_ms), "--tz", tz)
 
     def doubt(document: Document) -> str | None:
         return _window_problem(document, since_ms, until_ms) or _sum_problem(document)
 
-    return Probe("report", SCHEMA, ("report", "--format", "json", *window), doubt=doubt)
+    return Probe("report", SCHEMA, ("report", "--format", "json", *window, *rules), doubt=doubt)
 
 
 def _window_problem(document: Document, since_ms: int, until_ms: int) -> str | None:
