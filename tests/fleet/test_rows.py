@@ -12,17 +12,10 @@ from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.render_json import render_json
 from gua_fleet.render_table import render_fleet
-from gua_fleet.rows import (
-    answered_text,
-    free_table,
-    group_table,
-    headline_table,
-    host_table,
-    model_table,
-    scheduler_lines,
-    short_names,
-    user_table,
-)
+from gua_fleet.rows import group_table, headline_tables, host_table, model_table, user_table
+from gua_fleet.rows_now import free_table, scheduler_lines
+from gua_fleet.rows_text import answered_text
+from gua_fleet.short_names import short_names
 from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
 from tests.golden import check_golden, load
 
@@ -75,11 +68,14 @@ def test_fleet_json_is_the_document(fleet: Document) -> None:
 
 
 def test_headline_has_points_bounds_and_what_was_not_seen(fleet: Document) -> None:
-    rows = {row[0]: row[1:] for row in headline_table(fleet).rows}
-    # 7 of 21 known hours; 7 of 56 expected, up to 42 of 56 if all of 2.5 unknown and 32.5 unseen had been active
-    assert rows["active"] == ("33 % (12-75 %)", "7.00", "2.0")
+    whole, slices = headline_tables(fleet)
+    rows = {row[0]: row[1:] for row in whole.rows}
+    # 7 of 17 known hours; 7 of 52 expected, up to 42 of 52 if all of 2.5 unknown and 32.5 unseen had been active
+    assert rows["active"] == ("41 % (13-81 %)", "7.00", "2.1")
     assert rows["unknown"][1] == "2.50"
-    assert rows["not seen"] == ("58 % of expected", "32.5", "-")
+    assert rows["not seen"] == ("62 % of expected", "32.5", "-")
+    # the one slice: idle all of its 4 hours, and no card's equivalent
+    assert slices.rows[2] == ("truly-idle", "100 %", "4.00")
 
 
 def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) -> None:
@@ -114,8 +110,12 @@ def test_host_table_has_every_host_and_dashes_for_what_is_not_known(fleet: Docum
     assert rows[3][2] == "-"
 
 
-def test_model_table_puts_slices_last_and_apart(fleet: Document) -> None:
-    assert [row[0] for row in model_table(fleet).rows][-1] == "MIG H100 80GB HBM3 1g.10gb"
+def test_model_table_puts_slices_under_their_model_and_silent_cards_last(fleet: Document) -> None:
+    rows = [row[:2] for row in model_table(fleet).rows]
+    place = next(place for place, row in enumerate(rows) if row[0] == "H100 80GB HBM3")
+    # gpu01 has one card cut into slices, gpu02 two whole ones
+    assert rows[place : place + 2] == [("H100 80GB HBM3", "3"), ("- of which MIG 1g.10gb", "1")]
+    assert rows[-1] == ("(model not known)", "8")
 
 
 def test_user_table_sorts_by_idle_held_and_counts_who_was_left_out() -> None:
