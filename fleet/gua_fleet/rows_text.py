@@ -44,8 +44,8 @@ def users_basis(document: Document) -> str:
     minutes = " or ".join(sorted({str(rule["long_idle_s"] // 60) for rule in document["rules"]})) or "30"
     return (
         "GPU-hours count the whole card for each of its users, so they can add up to more than card time; share "
-        f"hours divide it among them. Long: idle-held without a break for {minutes} minutes or more. "
-        "A name with @HOST means something on that host only."
+        f"hours divide it among them. Long: idle-held without a break for {minutes} minutes or more."
+        + (" A name with @HOST means something on that host only." if document["names"] else "")
     )
 
 
@@ -59,9 +59,9 @@ def silent_lines(document: Document) -> list[str]:
     zone = find_zone(document["tz"])
     lines = []
     for host in silent_hosts(document):
-        reason = shown(host["detail"] or "no reason given", TEXT_LIMIT)
+        reason = f": {shown(host['detail'], TEXT_LIMIT)}" if host["detail"] else ""
         seen = f" (last seen {clock_time(host['last_seen_at'], zone)})" if host["last_seen_at"] else ""
-        lines.append(f"{shown(host['name'])}: {shown(host['outcome'])}: {reason}{seen}")
+        lines.append(f"{shown(host['name'])}: {shown(host['outcome'])}{reason}{seen}")
     return lines
 
 
