@@ -91,7 +91,7 @@ def _named(kind: str) -> str:
 
 def _free(document: Document) -> str:
     notes = [*rows_now.scheduler_lines(document)]
-    return "\n".join([_text(rows_now.free_text(document)), *map(_soft, notes)])
+    return "\n".join([f'<p class="free">{_safe(rows_now.free_text(document))}</p>', *map(_soft, notes)])
 
 
 def _models(document: Document, by: Collection[str]) -> str:

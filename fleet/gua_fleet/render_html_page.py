@@ -12,7 +12,7 @@ STYLE = """
 body { margin: 0 auto; max-width: 72rem; padding: 1.5rem; background: var(--paper); color: var(--ink);
   font: 15px/1.45 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
 h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-p { margin: .4rem 0; } .soft { color: var(--soft); font-size: .9rem; }
+p { margin: .4rem 0; } .soft { color: var(--soft); font-size: .9em; } .free { font-weight: 600; }
 .warn { background: var(--warn); border-left: 4px solid var(--warn-line); padding: .5rem .8rem; margin: .8rem 0; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .8rem; margin: 1rem 0; }
 .figure { background: var(--box); border-top: 5px solid; border-radius: 4px; padding: .6rem .8rem; }
@@ -39,14 +39,18 @@ ul { padding-left: 1.2rem; } li { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { body { padding: .9rem; font-size: 14px; } td.bar { min-width: 7rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc; --paper: #fff; --box: #fff;
     --active: #1f6fb4; --idle-held: #e08a1e; --truly-idle: #9fd3b4; --unobserved: #e3e6ea; --warn: #fff; }
-  body { max-width: none; padding: 0; font-size: 10px; } svg rect, .legend i, .figure { print-color-adjust: exact;
+  html { font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }
+  svg rect, .legend i, .figure { print-color-adjust: exact;
     -webkit-print-color-adjust: exact; } .details { break-before: page; } h2 { break-after: avoid; }
   tr, .figure, svg, .heats { break-inside: avoid; } .wide { overflow: visible; } th, td { padding: .15rem .35rem; } }
 """
 
 SCRIPT = """
 document.body.classList.add("sorts");
+const seconds = { d: 86400, h: 3600, min: 60, s: 1 };
 const size = text => {
+  const spans = [...text.matchAll(/(\\d+) (d|h|min|s)\\b/g)];
+  if (spans.length) return spans.reduce((sum, [, number, unit]) => sum + number * seconds[unit], 0);
   const figure = text.replace(/[,*>]/g, "").match(/^<?\\s*-?[\\d.]+/);
   return text === "-" ? -Infinity : text.startsWith("<") ? 1e-9 : figure ? parseFloat(figure[0]) : NaN;
 };
@@ -56,7 +60,8 @@ document.querySelectorAll("table.sortable th").forEach(head => head.addEventList
   const text = row => row.cells[column].textContent.trim();
   const rows = [...body.rows].sort((a, b) => {
     const [x, y] = [size(text(a)), size(text(b))];
-    return right && !isNaN(x) && !isNaN(y) ? (x < y ? -1 : x > y ? 1 : 0) : text(a).localeCompare(text(b));
+    return right && !isNaN(x) && !isNaN(y) ? (x < y ? -1 : x > y ? 1 : 0)
+      : text(a).localeCompare(text(b), undefined, { numeric: true });
   });
   table.querySelectorAll("th").forEach(other => other.removeAttribute("aria-sort"));
   head.setAttribute("aria-sort", up ? "ascending" : "descending");

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from gua.report.cells import percent
 from gua.report.heat import DAYS
 
 KINDS = ("active", "idle-held", "truly-idle", "unknown", "unobserved")
@@ -28,7 +29,7 @@ def split_bar(amounts: Mapping[str, float] | None, height: int = 14) -> str:
         if width > 0:
             parts.append(f'<rect class="{kind}" x="{left:.1f}" width="{width:.1f}" height="{height}"/>')
             left += width
-    spoken = ", ".join(f"{kind} {100 * amounts[kind] / total:.0f} %" for kind in KINDS if amounts[kind] > 0)
+    spoken = ", ".join(f"{kind} {percent(amounts[kind], total)}" for kind in KINDS if amounts[kind] > 0)
     return (
         f'<svg class="bar" viewBox="0 0 {_BAR_WIDTH} {height}" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(spoken)}"><title>{escape(spoken)}</title>{"".join(parts)}</svg>'
@@ -55,7 +56,7 @@ def _heat_cell(hour: Mapping[str, Any], state: str) -> str:
     part = states[state] / known
     x, y = _LEFT + hour["hour"] * _CELL, _TOP + hour["weekday"] * _CELL
     side = _CELL - _GAP
-    title = f"<title>{DAYS[hour['weekday']]} {hour['hour']}:00, {100 * part:.0f} %</title>"
+    title = f"<title>{DAYS[hour['weekday']]} {hour['hour']}:00, {escape(percent(part, 1))}</title>"
     frame = f'<rect class="cell" x="{x}" y="{y}" width="{side}" height="{side}"/>'
     fill = f'<rect class="{state}" x="{x}" y="{y}" width="{side}" height="{side}" fill-opacity="{part:.2f}"/>'
     return f"<g>{title}{frame}{fill if part > 0 else ''}</g>"

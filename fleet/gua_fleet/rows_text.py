@@ -20,7 +20,8 @@ SHARES_BASIS = "Shares are of the known time; bounds count everything unknown or
 CARDS_BASIS = "Equivalent cards: the share times the cards of the hosts that reported."
 STATES_BASIS = f"{SHARES_BASIS} {CARDS_BASIS}"
 FREE_BASIS = "Truly-idle by each host's newest sample, not older than three intervals, and not a scheduler's."
-ENERGY_BASIS = "Energy follows share hours; > before a figure: known for a part of the time only, so it was more."
+_PART = "> before a figure: known for a part of the time only, so it was more."
+ENERGY_BASIS = f"In kWh, by what the cards did; {_PART}"
 
 
 def headline_text(document: Document) -> str:
@@ -46,6 +47,7 @@ def users_basis(document: Document) -> str:
         "GPU-hours count the whole card for each of its users, so they can add up to more than card time; share "
         f"hours divide it among them. Long: idle-held without a break for {minutes} minutes or more."
         + (" A name with @HOST means something on that host only." if document["names"] else "")
+        + (f" kWh follow share hours; {_PART}" if any(user["energy_j"] for user in document["users"]) else "")
     )
 
 
