@@ -52,12 +52,19 @@ def _sum_problem(document: Document) -> str | None:
         (_differ(observed, spent), "sums of the states are not what it observed"),
         (_differ(expected, observed + coverage["unobserved_card_s"]), "observed and unobserved are not the expected"),
         (_differ(spent, sum(_all_states(card["card_s"]) for card in cards)), "the cards do not make up the host"),
+        (len({card["uuid"] for card in cards}) < len(cards), "a card is in it twice"),
+        (_more(_unmeasured(cards), document["card_s"]["unknown"]), "more held time was not measured than is unknown"),
         (_any_more((user["share_s"] for user in users), spent), "a user's share is more than was observed"),
         (_any_more(_of_persons(users), spent), "a user has more card time than was observed"),
         (_any_more(_of_hours(document), spent), "an hour of the week has more card time than was observed"),
     )
     problem = next((text for wrong, text in doubts if wrong), None)
     return f"its report contradicts itself ({problem}): run `gua doctor` there, upgrade the agent" if problem else None
+
+
+def _unmeasured(cards: Iterable[Mapping[str, Any]]) -> float:
+    """Held time without a measure; older agents do not say it."""
+    return sum(card.get("held_unmeasured_s") or 0.0 for card in cards)
 
 
 def _window_ms(document: Document) -> tuple[int, int]:

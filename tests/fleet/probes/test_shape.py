@@ -136,6 +136,8 @@ def test_field_of_a_newer_agent_in_any_object_costs_nothing(path: tuple[Any, ...
         (("users", 0, "card_s"), 1e9, "a user has more card time"),
         (("users", 0, "share_s"), 1e9, "a user's share"),
         (("cards", 0, "card_s", "active"), 1e9, "the cards do not make up the host"),
+        (("cards", 0, "uuid"), GOLDEN["cards"][1]["uuid"], "a card is in it twice"),
+        (("cards", 0, "held_unmeasured_s"), 1e6, "more held time was not measured than is unknown"),
         (("window", "since"), "1999-01-01T00:00:00Z", "which was not asked"),
         (("window", "until"), "2999-01-01T00:00:00Z", "which was not asked"),
     ],
