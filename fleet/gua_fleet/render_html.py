@@ -58,7 +58,7 @@ def _silence_box(document: Document) -> str:
 
 def _figures(document: Document) -> str:
     """The headline: three shares with their bounds, how much was seen, and one bar of all expected time."""
-    states, expected = rows.whole_cards(document)
+    states, expected = rows.headline_time(document)
     boxes = []
     for state, (kind, words) in _WORDS.items():
         point, _, bounds = format_share(share(states, state, expected)).partition(" (")

@@ -57,7 +57,7 @@ def split(states: Mapping[str, float], expected: float) -> Amounts:
 
 def headline_tables(document: Document) -> list[Table]:
     """The fleet's time by state, unknown and not seen included; MIG slices apart, since no slice is a card."""
-    whole, slices = whole_cards(document), _sum(row for row in document["models"] if row["mig"])
+    whole, slices = (_sum(row for row in document["models"] if row["mig"] is mig) for mig in (False, True))
     tables = []
     if whole[1] or not slices[1]:
         seen = sum(host["cards"] or 0 for host in document["hosts"] if host["card_s"] is not None)
@@ -67,9 +67,10 @@ def headline_tables(document: Document) -> list[Table]:
     return tables
 
 
-def whole_cards(document: Document) -> tuple[dict[str, float], float]:
-    """States and expected card-seconds of all that are no MIG slices."""
-    return _sum(row for row in document["models"] if not row["mig"])
+def headline_time(document: Document) -> tuple[dict[str, float], float]:
+    """States and expected card-seconds of whole cards; of MIG slices where the fleet has nothing else."""
+    whole, slices = (_sum(row for row in document["models"] if row["mig"] is mig) for mig in (False, True))
+    return whole if whole[1] else slices
 
 
 def _sum(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], float]:

@@ -26,7 +26,7 @@ def free_text(document: Document) -> str:
     """`7 cards free: gpu03:0,2 gpu05:1-3`; slices are told apart; a host with cards of no known index ends in `-`."""
     cards, slices = _cards_and_slices(document)
     if not document["free"]:
-        return "No card is free now."
+        return _none_free(document)
     kinds = [(cards, "card", "cards"), (slices, "MIG slice", "MIG slices")]
     named = [f"{number} {one if number == 1 else more}" for number, one, more in kinds if number]
     places: dict[str, list[int | None]] = defaultdict(list)
@@ -35,6 +35,14 @@ def free_text(document: Document) -> str:
     texts = [f"{shown(host)}:{ranges(indexes, ',')}" for host, indexes in places.items()]
     more = f" and on {len(texts) - _MOST_PLACES} more hosts" if len(texts) > _MOST_PLACES else ""
     return f"{' and '.join(named)} free: {' '.join(texts[:_MOST_PLACES])}{more}"
+
+
+def _none_free(document: Document) -> str:
+    """Only of hosts that reported can it be said."""
+    if not any(host["card_s"] is not None for host in document["hosts"]):
+        return "Which cards are free is not known."
+    whole = all(host["outcome"] == "ok" for host in document["hosts"]) and not document["apart"]
+    return "No card is free now." if whole else "No card is free on the hosts that reported."
 
 
 def _cards_and_slices(document: Document) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from gua.report.zones import find_zone
 from gua.shares import format_share, share
 from gua.text import shown
 from gua_fleet.model import Document, Outcome
-from gua_fleet.rows import whole_cards
+from gua_fleet.rows import headline_time
 
 TEXT_LIMIT = 400
 
@@ -26,7 +26,7 @@ ENERGY_BASIS = f"In kWh, by what the cards did; {_PART}"
 
 def headline_text(document: Document) -> str:
     """One line for a subject: `31 % (29-38 %) active, 42 % (40-50 %) held without work, 27 % (25-33 %) free`."""
-    states, expected = whole_cards(document)
+    states, expected = headline_time(document)
     words = {State.ACTIVE: "active", State.IDLE_HELD: "held without work", State.TRULY_IDLE: "free"}
     if not sum(states[state.value] for state in words):
         return "nothing was seen"
