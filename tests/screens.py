@@ -20,6 +20,7 @@ from gua.location import Location
 from gua_fleet.ask import ask_inventory
 from gua_fleet.cli.demo import closing_text
 from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
+from gua_fleet.config import KEYS as FLEET_KEYS
 from gua_fleet.demo.fleet import database, make_fleet
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import merge_reports
@@ -95,6 +96,13 @@ def settings() -> str:
     return "\n".join(lines) + "\n"
 
 
+def fleet_settings() -> str:
+    """The keys of gua-fleet.yml that are plain values, as a table."""
+    lines = ["| key | default | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{key.name}` | {key.default} | {key.meaning} |" for key in FLEET_KEYS]
+    return "\n".join(lines) + "\n"
+
+
 def _default(text: str) -> str:
     return text if text == "not set" else f"`{text}`"
 
@@ -107,6 +115,7 @@ def _screen(text: str) -> str:
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
     "docs/settings.md": {"settings": settings},
+    "docs/fleet.md": {"fleet-settings": fleet_settings},
 }
 
 
