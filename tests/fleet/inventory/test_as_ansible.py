@@ -10,6 +10,8 @@ from gua_fleet.inventory.load import Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from tests.fleet.inventory.ansible_says import HAS_SSH, Way, ansible_says, we_say
 
+pytestmark = pytest.mark.processes
+
 YAML = {
     "hosts.yml": """
 all:
