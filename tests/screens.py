@@ -15,7 +15,8 @@ from pathlib import Path
 
 from gua.cli.main import COMMANDS as AGENT_COMMANDS
 from gua.cli.report import read_report
-from gua.config import KEYS, describe_default
+from gua.config import KEYS, MODEL_KEYS, describe_default
+from gua.doctor.check import QUESTIONS
 from gua.location import Location
 from gua_fleet.ask import ask_inventory
 from gua_fleet.cli.demo import closing_text
@@ -103,6 +104,24 @@ def fleet_settings() -> str:
     return "\n".join(lines) + "\n"
 
 
+def model_rules() -> str:
+    """The keys of `[[rule.model]]`, as a table."""
+    lines = ["| key of `[[rule.model]]` | default | meaning | write |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| `{key.name}` | {'has to be said' if key.section != 'rule' else 'as in `[rule]`'} | {key.meaning} |"
+        f" {key.kind.value} |"
+        for key in MODEL_KEYS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def doctor_checks() -> str:
+    """Every check of `gua doctor`, as a table."""
+    lines = ["| id | asks |", "| --- | --- |"]
+    lines += [f"| `{identifier}` | {question} |" for identifier, question in QUESTIONS.items()]
+    return "\n".join(lines) + "\n"
+
+
 def _default(text: str) -> str:
     return text if text == "not set" else f"`{text}`"
 
@@ -114,7 +133,8 @@ def _screen(text: str) -> str:
 # file -> name of the block -> what belongs into it
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
-    "docs/settings.md": {"settings": settings},
+    "docs/settings.md": {"settings": settings, "model-rules": model_rules},
+    "docs/doctor.md": {"doctor-checks": doctor_checks},
     "docs/fleet.md": {"fleet-settings": fleet_settings},
 }
 
