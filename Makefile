@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-PYTEST_ARGS ?=
+# Tests wait more than they compute: a worker for each core, and the tests of one file stay together.
+PYTEST_ARGS ?= -n auto --dist loadfile
 # What pip says on its own buries the cause; most often this machine reaches no package index.
 NO_INSTALL = { echo "pip could not install into $(VENV), see above; it needs a package index (a proxy: set https_proxy, a mirror: PIP_INDEX_URL)" >&2; exit 1; }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Optional
@@ -15,6 +16,11 @@ __all__ = ["nvml_library", "nvml_scene"]
 TESTS = Path(__file__).parent
 # Rooms that import the controller or what its extra installs, down to their conftest.
 CONTROLLER_ROOMS = ("ansible", "fleet", "lab")
+
+# A shell lets what it runs in the background ignore these, and every process that a test starts would inherit it.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
 class LeftOut(pytest.Collector):

@@ -17,13 +17,15 @@ from pathlib import Path
 
 from gua.cli.main import COMMANDS as AGENT_COMMANDS
 from gua.cli.report import read_report
-from gua.config import KEYS, describe_default
+from gua.config import KEYS, MODEL_KEYS, describe_default
+from gua.doctor.check import QUESTIONS
 from gua.location import Location
 from gua_fleet.anonymous import without_names
 from gua_fleet.ask import ask_inventory
 from gua_fleet.cli import report
 from gua_fleet.cli.demo import closing_text
 from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
+from gua_fleet.config import KEYS as FLEET_KEYS
 from gua_fleet.demo.fleet import database, make_fleet
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import Known, merge_reports
@@ -146,6 +148,31 @@ def settings() -> str:
     return "\n".join(lines) + "\n"
 
 
+def fleet_settings() -> str:
+    """The keys of gua-fleet.yml that are plain values, as a table."""
+    lines = ["| key | default | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{key.name}` | {key.default} | {key.meaning} |" for key in FLEET_KEYS]
+    return "\n".join(lines) + "\n"
+
+
+def model_rules() -> str:
+    """The keys of `[[rule.model]]`, as a table."""
+    lines = ["| key of `[[rule.model]]` | default | meaning | write |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| `{key.name}` | {'has to be said' if key.section != 'rule' else 'as in `[rule]`'} | {key.meaning} |"
+        f" {key.kind.value} |"
+        for key in MODEL_KEYS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def doctor_checks() -> str:
+    """Every check of `gua doctor`, as a table."""
+    lines = ["| id | asks |", "| --- | --- |"]
+    lines += [f"| `{identifier}` | {question} |" for identifier, question in QUESTIONS.items()]
+    return "\n".join(lines) + "\n"
+
+
 def _default(text: str) -> str:
     return text if text == "not set" else f"`{text}`"
 
@@ -164,7 +191,9 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "report-mail": lambda: _screen(report_mail()),
         "report-help": lambda: _screen(report_help()),
     },
-    "docs/settings.md": {"settings": settings},
+    "docs/settings.md": {"settings": settings, "model-rules": model_rules},
+    "docs/doctor.md": {"doctor-checks": doctor_checks},
+    "docs/fleet.md": {"fleet-settings": fleet_settings},
 }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Optional, Protocol
 
 from gua.classify import classify, evidence_of
-from gua.model import CardReading, CardTick, Holder, KnownDevice, ProcessIdentity, Rule, Snapshot, Tick
+from gua.model import CardReading, CardTick, Holder, KnownDevice, ProcessIdentity, Snapshot, Tick
 from gua.reconcile import reconcile
+from gua.rulebook import RuleBook
 
 
 class Sampler(Protocol):
@@ -15,7 +16,9 @@ class Sampler(Protocol):
 
     def sample(self) -> Snapshot: ...
 
-    def close(self) -> None: ...
+    def close(self) -> bool:
+        """Let go of the driver; whether nothing holds it any more. A later `sample` takes it up again."""
+        ...
 
 
 class Identifies(Protocol):
@@ -31,40 +34,47 @@ class TickSource(Protocol):
         """One tick begun at `ts_ms`. known: the unretired cards of the history; absent ones are in the tick too."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> bool:
+        """Let go of the driver; whether nothing holds it any more. A later `collect` takes it up again."""
+        ...
 
 
 class Collector:
-    """The real host's TickSource."""
+    """The real host's TickSource. rules.default must be the run's: cards judged by it carry no rule of their own."""
 
-    def __init__(self, sampler: Sampler, identifier: Identifies, rule: Rule) -> None:
+    def __init__(self, sampler: Sampler, identifier: Identifies, rules: RuleBook) -> None:
         self._sampler = sampler
         self._identifier = identifier
-        self._rule = rule
+        self._rules = rules
 
     def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
         snapshot = self._sampler.sample()
         # Straight after sampling, while the listed processes are most likely still alive
         identities = self._identifier.identify(_pids(snapshot.cards))
         reconciled = reconcile(snapshot, known)
+        names = {device.uuid: device.name for device in known}
         return Tick(
             ts_ms=ts_ms,
             status=reconciled.status,
             cover_ms=cover_ms,
-            cards=tuple(self._judge(card, identities) for card in reconciled.cards),
+            cards=tuple(self._judge(card, names.get(card.uuid), identities) for card in reconciled.cards),
             driver_version=snapshot.driver_version,
             fault=snapshot.fault,
             mig_parents=snapshot.mig_parents,
             strangers=reconciled.strangers,
         )
 
-    def close(self) -> None:
-        self._sampler.close()
+    def close(self) -> bool:
+        return self._sampler.close()
 
-    def _judge(self, card: CardReading, identities: Mapping[int, ProcessIdentity]) -> CardTick:
+    def _judge(
+        self, card: CardReading, known_name: Optional[str], identities: Mapping[int, ProcessIdentity]
+    ) -> CardTick:
         evidence = evidence_of(card)
         holders = tuple(Holder(process, identities[process.pid]) for process in card.processes or ())
-        return CardTick(card, evidence, classify(evidence, self._rule), holders)
+        # A card that does not tell its name just now is still judged as its model
+        own = self._rules.own_rule(card.name or known_name)
+        return CardTick(card, evidence, classify(evidence, own or self._rules.default), holders, own)
 
 
 def _pids(cards: Iterable[CardReading]) -> list[int]:

@@ -10,31 +10,22 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any, Optional
 
-from gua.errors import ConfigError, UsageError
+from gua.config_values import Kind, parse_value, typed
+from gua.errors import ConfigError
 from gua.model import Rule
-from gua.units import parse_duration_ms
+from gua.rulebook import ModelRule, RuleBook
+from gua.text import shown
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+DEFAULT = "default"
 SYSTEM_SETTINGS = Path("/etc/gua/agent.toml")
-
-
-class Kind(Enum):
-    """What a key holds. The value says how to write it."""
-
-    DURATION = 'a duration such as "30s", "10m", "90d"'
-    PERCENT = "a whole number from 1 to 100"
-    MEMORY_MB = "a whole number of MiB, 0 or more"
-    FLAG = "true or false"
-    TEXT = "a text"
-    PATH = "an absolute path or one that begins with ~/"
 
 
 @dataclass(frozen=True)
@@ -72,6 +63,11 @@ KEYS: tuple[Key, ...] = (
     Key("store", "user_retention", Kind.DURATION, "400d", "how long sums are kept by user (nothing is deleted yet)"),
 )
 
+RULE_KEYS = tuple(key for key in KEYS if key.section == "rule")
+# What one `[[rule.model]]` may hold: which cards it is for, and the thresholds that differ for them.
+MODEL_KEYS = (Key("rule.model", "match", Kind.PATTERN, None, "the cards it is for, by name"), *RULE_KEYS)
+
+_MODELS = "rule.model"
 # A tick stands for its whole interval: a longer one would tell days by a single look.
 _MAXIMUM_MS = {"daemon.interval": 86_400_000, "nvml.deadline": 86_400_000}
 _MINIMUM_MS = {"daemon.interval": 100, "nvml.deadline": 100, "store.raw_retention": 3_600_000, "rule.long_idle": 1_000}
@@ -79,17 +75,25 @@ _MINIMUM_MS = {"daemon.interval": 100, "nvml.deadline": 100, "store.raw_retentio
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings in force. file: the settings file that was read, None when there was none."""
+    """The settings in force. file: the settings file that was read, None when there was none.
+
+    rules: what judges the cards, by model where the file says so.
+    """
 
     scheduler: Optional[str]
     interval_ms: int
     nvml_deadline_ms: int
-    rule: Rule
+    rules: RuleBook
     trust_pid_namespace: bool
     store_path: Optional[Path]
     raw_retention_ms: int
     user_retention_ms: int
     file: Optional[Path]
+
+    @property
+    def rule(self) -> Rule:
+        """The thresholds of every card whose model has none of its own: the run's."""
+        return self.rules.default
 
 
 def load_settings(
@@ -105,18 +109,30 @@ def load_settings(
     """
     chosen = settings_file(file, environ)
     in_file = {} if chosen is None else _read_file(chosen)
-    values = {key.path: _effective(key, chosen, in_file, environ, overrides or {}) for key in KEYS}
+    _refuse_misspelt(environ)
+    written = {key: _written(key, chosen, in_file, environ, overrides or {}) for key in KEYS}
+    values = {key.path: _meaning(key, value, where) for key, (value, where) in written.items()}
     return Settings(
         scheduler=values["host.scheduler"],
         interval_ms=values["daemon.interval"],
         nvml_deadline_ms=values["nvml.deadline"],
-        rule=_rule(values),
+        rules=RuleBook(_rule(values), _model_rules(chosen, in_file.get(_MODELS, []), values)),
         trust_pid_namespace=values["identity.trust_pid_namespace"],
         store_path=values["store.path"],
         raw_retention_ms=values["store.raw_retention"],
         user_retention_ms=values["store.user_retention"],
         file=chosen,
     )
+
+
+def written_settings(file: Optional[Path], environ: Mapping[str, str] = os.environ) -> Mapping[Key, tuple[Any, str]]:
+    """Every key with its value as written, None where it is not set, and where that stands (DEFAULT: nowhere).
+
+    Raises ConfigError for a file that is none, not for a value that is wrong: that is for `load_settings`.
+    """
+    chosen = settings_file(file, environ)
+    in_file = {} if chosen is None else _read_file(chosen)
+    return {key: _written(key, chosen, in_file, environ, {}) for key in KEYS}
 
 
 def settings_file(named: Optional[Path], environ: Mapping[str, str]) -> Optional[Path]:
@@ -134,9 +150,14 @@ def settings_file(named: Optional[Path], environ: Mapping[str, str]) -> Optional
 
 def describe_default(key: Key) -> str:
     """A key's default as one would write it in the file. Pure."""
-    if key.default is None:
+    return describe_value(key.default)
+
+
+def describe_value(value: Any) -> str:
+    """A value as one would write it in the file. Pure."""
+    if value is None:
         return "not set"
-    return f'"{key.default}"' if isinstance(key.default, str) else str(key.default).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def _rule(values: Mapping[str, Any]) -> Rule:
@@ -149,21 +170,58 @@ def _rule(values: Mapping[str, Any]) -> Rule:
     )
 
 
-def _effective(
+def _model_rules(file: Optional[Path], entries: Any, defaults: Mapping[str, Any]) -> tuple[ModelRule, ...]:
+    """The `[[rule.model]]` of the file in its order; what one leaves out is as in `[rule]`."""
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConfigError(f"{file}: rule.model: a list of sections; write [[rule.model]] above each of them")
+    return tuple(
+        _model_rule(f"{file}: [[rule.model]] number {number}:", entry, defaults)
+        for number, entry in enumerate(entries, start=1)
+    )
+
+
+def _model_rule(where: str, entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> ModelRule:
+    known = {key.name: key for key in MODEL_KEYS}
+    for name in entry:
+        if name not in known:
+            raise ConfigError(f"{where} {name}: no such key; it may have {', '.join(known)}")
+    if "match" not in entry:
+        raise ConfigError(f'{where} match is missing; name the cards it is for, such as match = "*T4*"')
+    own = {known[name].path: _parse(known[name], value, f"{where} {name}") for name, value in entry.items()}
+    return ModelRule(own[f"{_MODELS}.match"], _rule({**defaults, **own}))
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    """Raise ConfigError for a variable that is nearly one of ours: it would be ignored without a word.
+
+    Only nearly: other variables may begin with GUA_ for reasons of their own.
+    """
+    variables = {key.variable for key in KEYS}
+    sections = tuple(f"GUA_{key.section}_".upper() for key in KEYS)
+    for name in sorted(name for name in environ if name.startswith(sections) and name not in variables):
+        import difflib  # only where it is needed: start-up counts
+
+        meant = difflib.get_close_matches(name, variables, n=1, cutoff=0.8)
+        if meant:
+            raise ConfigError(f"{name}: no such variable; {meant[0]} is the one that is read")
+
+
+def _written(
     key: Key,
     file: Optional[Path],
     in_file: Mapping[str, Any],
     environ: Mapping[str, str],
     overrides: Mapping[str, tuple[str, str]],
-) -> Any:
+) -> tuple[Any, str]:
+    """The value of a key as one would write it in the file, and where it stands."""
     if key.path in overrides:
         flag, text = overrides[key.path]
-        return _parse_text(key, text, flag)
+        return typed(key.kind, text), flag
     if key.variable in environ:
-        return _parse_text(key, environ[key.variable], key.variable)
+        return typed(key.kind, environ[key.variable]), key.variable
     if key.path in in_file:
-        return _parse(key, in_file[key.path], f"{file}: [{key.section}] {key.name}")
-    return None if key.default is None else _parse(key, key.default, key.path)
+        return in_file[key.path], f"{file}: [{key.section}] {key.name}"
+    return key.default, DEFAULT
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -173,9 +231,11 @@ def _read_file(path: Path) -> dict[str, Any]:
             document = tomllib.load(file)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}; it should be readable by everybody") from exc
+    except RecursionError as exc:
+        raise ConfigError(f"{path}: not settings: nested too deeply; it has sections and keys only") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{path}: not TOML: {exc}; texts need quotes there") from exc
-    known = {key.path for key in KEYS}
+    known = {key.path for key in KEYS} | {_MODELS}
     values = {}
     for section, entries in document.items():
         for name, value in _entries(path, section, entries).items():
@@ -198,56 +258,18 @@ def _known_names(section: str) -> str:
     return f"this section has {', '.join(key.name for key in KEYS if key.section == section)}"
 
 
-def _parse_text(key: Key, text: str, where: str) -> Any:
-    """The value of a key that comes as text (flag, environment), where numbers and flags have no type of their own."""
-    value: Any = text.strip()
-    if key.kind is Kind.FLAG:
-        value = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(value.lower(), text)
-    elif key.kind in (Kind.PERCENT, Kind.MEMORY_MB) and value.isascii() and value.isdigit():
-        value = int(value)
-    return _parse(key, value, where)
+def _meaning(key: Key, value: Any, where: str) -> Any:
+    return None if value is None else _parse(key, value, where)
 
 
 def _parse(key: Key, value: Any, where: str) -> Any:
-    parsed = _parsers[key.kind](value)
+    parsed = parse_value(key.kind, value)
     if parsed is None:
-        raise ConfigError(f"{where}: {value!r} does not fit; write {key.kind.value}")
+        raise ConfigError(f"{where}: {shown(repr(value))} does not fit; write {key.kind.value}")
     minimum_ms = _MINIMUM_MS.get(key.path)
     if minimum_ms is not None and parsed < minimum_ms:
-        raise ConfigError(f"{where}: {value!r} is too short; write {minimum_ms}ms or more")
+        raise ConfigError(f"{where}: {shown(repr(value))} is too short; write {minimum_ms}ms or more")
     maximum_ms = _MAXIMUM_MS.get(key.path)
     if maximum_ms is not None and parsed > maximum_ms:
-        raise ConfigError(f"{where}: {value!r} is too long; write {maximum_ms // 3_600_000}h or less")
+        raise ConfigError(f"{where}: {shown(repr(value))} is too long; write {maximum_ms // 3_600_000}h or less")
     return parsed
-
-
-def _parse_duration(value: Any) -> Optional[int]:
-    try:
-        return parse_duration_ms(value) if isinstance(value, str) else None
-    except UsageError:
-        return None
-
-
-def _parse_percent(value: Any) -> Optional[int]:
-    return value if type(value) is int and 1 <= value <= 100 else None
-
-
-def _parse_memory(value: Any) -> Optional[int]:
-    return value if type(value) is int and 0 <= value < 1 << 31 else None
-
-
-def _parse_path(value: Any) -> Optional[Path]:
-    if not isinstance(value, str) or not value.startswith(("/", "~/")):
-        return None
-    return Path(value).expanduser()
-
-
-# Each gives None for a value that is not of its kind.
-_parsers: Mapping[Kind, Any] = {
-    Kind.DURATION: _parse_duration,
-    Kind.PERCENT: _parse_percent,
-    Kind.MEMORY_MB: _parse_memory,
-    Kind.FLAG: lambda value: value if isinstance(value, bool) else None,
-    Kind.TEXT: lambda value: value if isinstance(value, str) and value else None,
-    Kind.PATH: _parse_path,
-}

@@ -9,6 +9,7 @@
     │   ├── DatabaseForbidden   1  this user may not read it: names the group that may
     │   └── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
     ├── NotEnrolled             2  a push was asked for and this host has no board
+    ├── Paused                  4  somebody asked that the driver be left alone, and that still stands
     └── FrameError              1  a remote answer is missing, torn or not framed
 
 A message is one line. It is shown to people, so it holds no traceback and no secret.
@@ -26,6 +27,7 @@ class ExitStatus(enum.IntEnum):
     FAILED = 1
     USAGE = 2
     NOBODY_ANSWERED = 3  # `gua-fleet`: no host of the inventory answered
+    PAUSED = 4  # `gua sync-once`: `gua pause` stands, so nothing was measured
 
 
 class GuaError(Exception):
@@ -84,6 +86,13 @@ class NotEnrolled(GuaError):
 
     exit_status = ExitStatus.USAGE
     code = "not_enrolled"
+
+
+class Paused(GuaError):
+    """The driver is to be left alone (`gua pause`); the message says until when."""
+
+    exit_status = ExitStatus.PAUSED
+    code = "paused"
 
 
 class FrameError(GuaError):

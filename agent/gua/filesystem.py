@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Optional
 
@@ -11,6 +12,8 @@ _NETWORK_TYPES = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "beegfs", "ceph", "gpfs", "gfs2", "ocfs2", "afs", "9p", "panfs"}
     | {"wekafs", "pvfs2", "orangefs", "virtiofs", "fuse", "glusterfs", "vboxsf"}
 )
+
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 def is_network_path(path: Path) -> bool:
@@ -44,14 +47,17 @@ def find_filesystem_type(path: str, mountinfo: str) -> Optional[str]:
         fields = left.split(" ")
         if len(fields) < 5 or not right:
             continue
-        point = _unescape(fields[4]).rstrip("/")
+        point = _text(fields[4]).rstrip("/")
         # >=: of two mounts on one point the later one covers the earlier one
         if (path == point or path.startswith(point + "/")) and len(point) >= best[0]:
             best = (len(point), right.split(" ")[0])
     return best[1]
 
 
-def _unescape(field: str) -> str:
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        field = field.replace(code, character)
-    return field
+def unescape_mount(field: bytes) -> bytes:
+    r"""A field of a mount table as it is meant: the kernel writes a blank as `\040`, a line feed as `\012`. Pure."""
+    return _OCTAL.sub(lambda match: bytes([int(match.group(1), 8)]), field)
+
+
+def _text(field: str) -> str:
+    return os.fsdecode(unescape_mount(os.fsencode(field)))

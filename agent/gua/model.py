@@ -80,7 +80,7 @@ class GpuProcess:
     """One process as NVML lists it on one card, once (de-duplicated over the lists; the strongest type wins).
 
     memory_mb: MiB held on this card; None when the driver does not say. sm_util_pct: 0-100, mean share of the card's
-    multiprocessors it used since the previous tick (nvmlDeviceGetProcessUtilization); None when the driver does not say.
+    multiprocessors it used since the previous tick (nvmlDeviceGetProcessUtilization); None when that is not known.
     """
 
     pid: int
@@ -120,6 +120,8 @@ class Mig:
 
 # Keys of `CardReading.faults`: one per reading, so that a missing value can always be explained.
 READING_UTIL = "util"
+READING_UTIL_SAMPLES = "util_samples"
+READING_PROCESS_USE = "process_use"
 READING_MEMORY = "memory"
 READING_COMPUTE = "compute_processes"
 READING_MPS = "mps_processes"
@@ -130,13 +132,15 @@ READING_POWER = "power"
 READING_ENERGY = "energy"
 READING_HANDLE = "handle"
 READING_PCI = "pci_bus_id"
+READING_MIG = "mig_mode"
 
 
 @dataclass(frozen=True)
 class CardReading:
     """One card at one tick, as far as it could be read.
 
-    A field is None exactly when `faults` says why under its key (except `mig`, `index` and `absent`).
+    A field is None exactly when `faults` says why under its key (except `mig`, `index`, `absent` and what is known
+    of an interval only: util_max_pct and the processes' sm_util_pct, whose faults are there when they failed).
     absent: the card is known here but could not be reached at all (CARD_LOST, CARD_MISSING, DRIVER or
     UNRESPONSIVE); then every reading is None and `faults` may name the call that failed.
     processes: every process of the three lists; None when the compute list could not be read or believed.
@@ -166,10 +170,16 @@ class CardReading:
 
 @dataclass(frozen=True)
 class LostSlot:
-    """A card that NVML counts but whose handle or UUID could not be had: only its index is known."""
+    """A card that NVML counts and that could not be read at all, or MIG instances whose card does not list them.
+
+    uuid: the card's or instance's, where it is known; otherwise only the index is. reason: CARD_LOST, or
+    UNRESPONSIVE for one that is left out because its calls do not return.
+    """
 
     index: int
     fault: Fault
+    uuid: Optional[str] = None
+    reason: Reason = Reason.CARD_LOST
 
 
 @dataclass(frozen=True)
@@ -179,11 +189,13 @@ class Snapshot:
     fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline.
     cards in NVML index order, MIG instances after their parent's place, the parent of MIG instances left out.
     mig_parents: UUIDs of the cards cut into instances, also of those that have none now.
+    missing_calls: NVML functions that this driver or nvidia-ml-py lacks, and that were asked for.
     """
 
     cards: tuple[CardReading, ...] = ()
     lost: tuple[LostSlot, ...] = ()
     mig_parents: tuple[str, ...] = ()
+    missing_calls: tuple[str, ...] = ()
     driver_version: Optional[str] = None
     nvml_version: Optional[str] = None
     fault: Optional[Fault] = None
@@ -262,7 +274,7 @@ class ProcessIdentity:
     start_ticks: field 22 of /proc/PID/stat, clock ticks since boot; None when /proc/PID could not be read
     (then user is `unknown`). name: /proc/PID/comm, raw; escape it where shown.
     user: a name, `uid:N`, `container:ID12`, `unknown`. uid: the number that `user` was resolved from, else None.
-    mount_hint: for a container's process, whose directories it mounts ("alice"); a hint, never a charge; else None.
+    mount_hint: for a container's process, whose directories it mounts ("/home/alice"), fit to be shown; never a charge.
     """
 
     boot_id: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
+
+from gua.model import CardReading
 
 _NVIDIA_VENDOR = "0x10de"
 # VGA and 3D controllers; audio functions, USB controllers and bridges of the same vendor are no cards.
@@ -67,3 +69,35 @@ def is_gpu_less(devices: Optional[Sequence[PciDevice]], procfs: Path) -> bool:
     A quiet, valid state; a card without a working driver is not. Trust it only where NVML has no card either.
     """
     return not devices and not (procfs / "driver/nvidia/version").exists()
+
+
+def missing_on_nvml(
+    devices: Iterable[PciDevice], cards: Iterable[CardReading], mig_parents: Iterable[str], strangers: int
+) -> tuple[PciDevice, ...]:
+    """The devices on the bus that NVML does not list and no card explains, in their order. Pure.
+
+    cards: those that answer and those known to be absent, whose loss is told already. mig_parents: see
+    `gua.model.Snapshot`. strangers: how many slots NVML counts and cannot open. A device that is given to another
+    driver (to a virtual machine) is not the host's. While there are as many cards without a known address as devices
+    without a card, nothing is missing: they are probably the same.
+    """
+    told = tuple(cards)
+    explained = {normal_address(card.pci_bus_id) for card in told if card.pci_bus_id is not None}
+    unexplained = tuple(
+        device
+        for device in devices
+        if device.driver in (None, "nvidia") and normal_address(device.address) not in explained
+    )
+    silent = {_board(card) for card in told if card.pci_bus_id is None}
+    silent |= set(mig_parents) - {_board(card) for card in told}
+    return unexplained if len(unexplained) > len(silent) + strangers else ()
+
+
+def _board(card: CardReading) -> str:
+    return card.uuid if card.mig is None else card.mig.parent_uuid
+
+
+def normal_address(address: str) -> str:
+    """A PCI address as sysfs writes it: NVML says `00000000:3B:00.0` for `0000:3b:00.0`. Pure."""
+    domain, _, rest = address.lower().partition(":")
+    return f"{domain[-4:].rjust(4, '0')}:{rest}"

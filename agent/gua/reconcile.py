@@ -6,7 +6,7 @@ The UUID is the key: after a card dropped off the bus the indexes of the others 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from gua.model import (
@@ -83,7 +83,7 @@ def _absent_cards(
     snapshot: Snapshot, gone: Sequence[KnownDevice], lost: Mapping[str, LostSlot]
 ) -> tuple[CardReading, ...]:
     return tuple(
-        _absent(device, Reason.CARD_LOST, lost[device.uuid].fault)
+        _absent(device, lost[device.uuid].reason, lost[device.uuid].fault)
         if device.uuid in lost
         else _absent(device, Reason.CARD_MISSING)
         for device in gone
@@ -111,7 +111,22 @@ def is_superseded(device: KnownDevice, cards: Iterable[CardReading], mig_parents
 def _match_lost(
     snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice]
 ) -> Mapping[str, LostSlot]:
-    """UUID -> slot, for the gone devices that are behind the slots that NVML counts but cannot open.
+    """UUID -> slot, for the gone devices that are behind the slots that NVML counts but cannot open."""
+    named = {
+        device.uuid: slot
+        for slot in snapshot.lost
+        for device in gone
+        if slot.uuid is not None and slot.uuid in (device.uuid, device.mig and device.mig.parent_uuid)
+    }
+    nameless = replace(snapshot, lost=tuple(slot for slot in snapshot.lost if slot.uuid is None))
+    rest = [device for device in gone if device.uuid not in named]
+    return {**_match_nameless(nameless, known, rest), **named}
+
+
+def _match_nameless(
+    snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice]
+) -> Mapping[str, LostSlot]:
+    """The same for slots of which only the index is known.
 
     As many slots as gone cards: all of them. Otherwise an index still names its card while no other card moved.
     """

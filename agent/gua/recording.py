@@ -24,14 +24,14 @@ def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
     if fake:
         from gua.demo.cluster import FakeSource
 
-        return FakeSource(rule=settings.rule)
+        return FakeSource(rules=settings.rules)
     from gua.identity.users import build_identifier
     from gua.nvml.client import WorkerClient
 
     return Collector(
         WorkerClient(deadline_s=settings.nvml_deadline_ms / 1000, clock=clock),
         build_identifier(procfs_root(), clock, trust_pid_namespace=settings.trust_pid_namespace),
-        settings.rule,
+        settings.rules,
     )
 
 

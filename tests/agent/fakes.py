@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional, Union
 
+from gua.daemon.pause import PauseRequest
 from gua.model import KnownDevice, Tick, TickStatus
 
 
@@ -54,6 +55,7 @@ class ScriptedSource:
         self._script = iter(script)
         self.work_s = work_s
         self.begun_s: list[float] = []
+        self.closed, self.lets_go = False, True
 
     def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
         self.begun_s.append(self._clock.elapsed_s)
@@ -63,15 +65,17 @@ class ScriptedSource:
             raise step
         return Tick(ts_ms, step, cover_ms, cards=())
 
-    def close(self) -> None:
-        pass
+    def close(self) -> bool:
+        self.closed = True
+        return self.lets_go
 
 
 class ListWriter:
-    """Keeps ticks in a list; raises the next of `failures` instead, where there is one."""
+    """Keeps ticks and pauses in lists; raises the next of `failures` instead of a tick, where there is one."""
 
     def __init__(self, failures: Iterable[Optional[Exception]] = ()) -> None:
         self.ticks: list[Tick] = []
+        self.pauses: list[tuple[str, int]] = []
         self._failures = iter(failures)
 
     def known_devices(self) -> tuple[KnownDevice, ...]:
@@ -82,3 +86,42 @@ class ListWriter:
         if failure is not None:
             raise failure
         self.ticks.append(tick)
+
+    def begin_pause(self, now_ms: int) -> None:
+        self.pauses.append(("begin", now_ms))
+
+    def end_pause(self, now_ms: int) -> None:
+        self.pauses.append(("end", now_ms))
+
+
+class FakeGate:
+    """A gate at which a pause stands in the given stretches (from, until) of a fake clock's seconds."""
+
+    def __init__(self, clock: FakeClock, *stretches: tuple[float, float]) -> None:
+        self._clock = clock
+        self._stretches = stretches
+        self.held = False
+
+    def enter(self) -> Optional[PauseRequest]:
+        self.held = True
+        return self.look()
+
+    def look(self) -> Optional[PauseRequest]:
+        standing = any(begin <= self._clock.elapsed_s < end for begin, end in self._stretches)
+        return PauseRequest(0, None, "alice") if standing else None
+
+    def leave(self) -> None:
+        self.held = False
+
+
+class FakeBus:
+    """A bus with these troubles."""
+
+    def __init__(self, *, no_gpu: bool = False, troubles: frozenset[str] = frozenset()) -> None:
+        self._no_gpu, self._troubles = no_gpu, troubles
+
+    def has_no_gpu(self) -> bool:
+        return self._no_gpu
+
+    def troubles(self, tick: Tick) -> frozenset[str]:
+        return self._troubles

@@ -228,3 +228,92 @@ def test_a_free_mig_instance_is_idle_and_a_held_one_unknown() -> None:
 def test_an_absent_card_carries_only_why() -> None:
     evidence = evidence_of(CardReading("GPU-a", absent=Reason.CARD_MISSING, mig=Mig("GPU-p", "1g.10gb")))
     assert evidence == Evidence(absent=Reason.CARD_MISSING, mig=True)
+
+
+# util %, used MB, v1 reading, processes (type, MB) -> state; the edges of the rule as a reading meets them
+C, M, G = ProcessType.COMPUTE, ProcessType.MPS, ProcessType.GRAPHICS
+IDLE, HELD_STATE, BUSY = State.TRULY_IDLE, State.IDLE_HELD, State.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("util_pct", "used_mb", "v1", "processes", "state"),
+    [
+        (9, 0, False, [], IDLE),
+        (10, 0, False, [], BUSY),
+        (9, 100, False, [(C, 100)], IDLE),
+        (9, 101, False, [(C, 101)], HELD_STATE),
+        (9, 101, False, [(M, 101)], HELD_STATE),
+        (9, 101, False, [(C, 50), (C, 51)], HELD_STATE),
+        (10, 101, False, [(C, 101)], BUSY),
+        (0, 0, False, [(C, 0)], IDLE),
+        (0, 0, False, [(C, None)], HELD_STATE),
+        (0, 0, False, [(M, None)], HELD_STATE),
+        (0, 9_000, False, [(G, 9_000)], IDLE),
+        (0, 500, False, [], IDLE),
+        (0, 501, False, [], HELD_STATE),
+        (0, 601, False, [(C, 100)], HELD_STATE),
+        (0, 600, False, [(C, 100)], IDLE),
+        (0, 9_501, False, [(G, 9_000)], HELD_STATE),
+        (0, 9_500, False, [(G, 9_000)], IDLE),
+        (0, 1_500, True, [], IDLE),
+        (0, 1_501, True, [], HELD_STATE),
+        (0, 1_601, True, [(C, 100)], HELD_STATE),
+    ],
+)
+def test_the_edges_of_the_rule(
+    util_pct: int, used_mb: int, v1: bool, processes: list[tuple[ProcessType, Optional[int]]], state: State
+) -> None:
+    listed = tuple(GpuProcess(pid, kind, memory_mb) for pid, (kind, memory_mb) in enumerate(processes, start=1))
+    source = MemorySource.V1 if v1 else MemorySource.V2
+    seen = reading(*listed, util_pct=util_pct, memory_used_mb=used_mb, memory_source=source)
+    assert classify(evidence_of(seen)).state is state
+
+
+@given(evidences, rules, st.integers(0, 100), st.integers(0, 100))
+def test_below_the_threshold_utilisation_says_nothing_and_above_it_everything(
+    evidence: Evidence, rule: Rule, one: int, other: int
+) -> None:
+    first, second = (classify(replace(evidence, util_pct=util), rule) for util in (one, other))
+    if (one >= rule.active_util_pct) == (other >= rule.active_util_pct):
+        assert first == second
+    if evidence.absent is None:
+        assert (first.state is State.ACTIVE) == (one >= rule.active_util_pct)
+
+
+@given(evidences, rules, st.integers(0, 500), st.integers(0, 3_000))
+def test_more_memory_never_frees_a_held_card(evidence: Evidence, rule: Rule, held: int, unattributed: int) -> None:
+    """Nor does it make a card of unknown state idle."""
+    before = classify(evidence, rule).state
+    fuller = replace(
+        evidence,
+        held_mb=evidence.held_mb + held,
+        unattributed_mb=None if evidence.unattributed_mb is None else evidence.unattributed_mb + unattributed,
+    )
+    if before is not State.TRULY_IDLE:
+        assert classify(fuller, rule).state is not State.TRULY_IDLE
+
+
+@given(evidences, rules)
+def test_a_card_is_free_only_when_everything_that_could_hold_it_is_known(evidence: Evidence, rule: Rule) -> None:
+    if classify(evidence, rule).state is State.TRULY_IDLE:
+        assert evidence.absent is None
+        assert evidence.holders is not None
+        assert evidence.util_pct is not None or (evidence.mig and evidence.holders == 0)
+        assert evidence.unattributed_mb is not None or evidence.unified
+        assert not (evidence.holders and evidence.held_unknown)
+
+
+@given(evidences, rules)
+def test_a_card_is_held_only_by_somebody_or_by_memory_that_was_measured(evidence: Evidence, rule: Rule) -> None:
+    if classify(evidence, rule).state is State.IDLE_HELD:
+        by_processes = evidence.holders and (evidence.held_unknown or evidence.held_mb > rule.held_mb)
+        by_memory = not evidence.graphics_unknown and (evidence.unattributed_mb or 0) > min(
+            rule.unattributed_mb, rule.unattributed_v1_mb
+        )
+        assert by_processes or by_memory
+
+
+@given(evidences, rules)
+def test_only_the_threshold_of_its_own_memory_reading_counts(evidence: Evidence, rule: Rule) -> None:
+    other = replace(rule, **{"unattributed_mb" if evidence.memory_v1 else "unattributed_v1_mb": 0})
+    assert classify(evidence, other) == classify(evidence, rule)

@@ -1,12 +1,17 @@
-from dataclasses import fields
+import contextlib
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Optional
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gua.config import KEYS, Kind, Settings, load_settings, settings_file
+from gua.config import KEYS, Key, Settings, load_settings, settings_file
+from gua.config_values import Kind
 from gua.errors import ConfigError
 from gua.model import DEFAULT_RULE
+from gua.rulebook import ModelRule
 
 
 def load(
@@ -78,7 +83,21 @@ def test_every_key_can_be_set_in_the_file_and_in_the_environment(tmp_path: Path)
         ("[rule]\nactive_util_pct = 101\n", ["[rule] active_util_pct", "1 to 100"]),
         ("[identity]\ntrust_pid_namespace = 'maybe'\n", ["trust_pid_namespace", "true or false"]),
         ("[store]\npath = 'gua.db'\n", ["[store] path", "absolute"]),
+        ("[store]\nraw_retention = '90'\n", ["[store] raw_retention", "'90'", '"90d"']),
+        ("[store]\nraw_retention = '90 days'\n", ["[store] raw_retention", "'90 days'"]),
+        ("[nvml]\ndeadline = '-1s'\n", ["[nvml] deadline", "-1s"]),
+        ("[nvml]\ndeadline = inf\n", ["[nvml] deadline", "inf"]),
+        ("[daemon]\ninterval = 1979-05-27\n", ["[daemon] interval"]),
         ("[daemon\n", ["not TOML"]),
+        ("[rule]\nmodel = 3\n", ["rule.model", "[[rule.model]]"]),
+        ("[rule.model]\nmatch = 'T4'\n", ["rule.model", "[[rule.model]]"]),
+        ("[[rule.model]]\nheld_mb = 3\n", ["[[rule.model]] number 1", "match is missing"]),
+        ("[[rule.model]]\nmatch = 'a'\n[[rule.model]]\nmatch = 4\n", ["[[rule.model]] number 2: match", "pattern"]),
+        ("[[rule.model]]\nmatch = ' '\n", ["match", "pattern"]),
+        ("[[rule.model]]\nmatch = 'a'\nheld = 3\n", ["number 1: held", "no such key", "held_mb", "match"]),
+        ("[[rule.model]]\nmatch = 'a'\nheld_mb = -3\n", ["number 1: held_mb", "-3", "0 or more"]),
+        ("[[rule.model]]\nmatch = 'a'\nlong_idle = '1ms'\n", ["number 1: long_idle", "too short"]),
+        ("[[rule.model]]\nmatch = 'a'\nmodel = [1]\n", ["number 1: model", "no such key"]),
     ],
 )
 def test_a_wrong_file_is_one_line_naming_file_key_and_cure(tmp_path: Path, text: str, parts: list[str]) -> None:
@@ -96,6 +115,29 @@ def test_a_file_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
     file.write_bytes(b'[host]\nscheduler = "\xff"\n')
     with pytest.raises(ConfigError, match="not TOML"):
         load_settings(file=file, environ={})
+
+
+def test_a_file_nested_without_end_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"agent\.toml: .*nested"):
+        load(tmp_path, "x = " + "[" * 100_000)
+
+
+def test_a_path_in_the_home_of_a_user_without_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(ConfigError, match=r"\[store\] path: '~/gua.db' does not fit"):
+        load(tmp_path, "[store]\npath = '~/gua.db'\n")
+
+
+@given(st.sampled_from(KEYS), st.text())
+def test_any_text_is_a_value_or_one_line_that_names_the_variable(key: Key, text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        load_settings(environ={key.variable: text})
+        return
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ={key.variable: text})
+    message = str(caught.value)
+    assert message.startswith(f"{key.variable}: ")
+    assert message.isprintable()
 
 
 def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
@@ -128,3 +170,39 @@ def test_the_option_beats_the_variable_beats_the_users_own_file(tmp_path: Path) 
 def test_a_wait_of_more_than_a_day_is_refused(key: str) -> None:
     with pytest.raises(ConfigError, match="too long; write 24h or less"):
         load_settings(environ={f"GUA_{key}".upper(): "25h"})
+
+
+MODELS = """
+[rule]
+held_mb = 200
+
+[[rule.model]]
+match = "*T4*"
+active_util_pct = 3
+
+[[rule.model]]
+match = "*"
+held_mb = 50
+long_idle = "1h"
+"""
+
+
+def test_a_models_rule_is_the_hosts_rule_with_what_it_says_itself(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODELS)
+    host = replace(DEFAULT_RULE, held_mb=200)
+    assert settings.rule == settings.rules.default == host
+    assert settings.rules.models == (
+        ModelRule("*T4*", replace(host, active_util_pct=3)),
+        ModelRule("*", replace(host, held_mb=50, long_idle_s=3600)),
+    )
+
+
+def test_what_a_models_rule_leaves_out_follows_the_environment_too(tmp_path: Path) -> None:
+    first = load(tmp_path, MODELS, {"GUA_RULE_HELD_MB": "300"}).rules.models[0]
+    assert (first.rule.held_mb, first.rule.active_util_pct) == (300, 3)
+
+
+def test_a_misspelt_variable_is_named_with_the_right_one_and_others_are_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^GUA_DAEMON_INTERVALL: no such variable; GUA_DAEMON_INTERVAL is"):
+        load(tmp_path, environ={"GUA_DAEMON_INTERVALL": "1s"})
+    assert load(tmp_path, environ={"GUA_NVML_SCENE": "/x", "GUA_DB": "/y"}) == load(tmp_path)

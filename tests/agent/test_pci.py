@@ -1,6 +1,7 @@
 from pathlib import Path
 
-from gua.pci import PciDevice, read_nvidia_devices, sysfs_root
+from gua.model import CardReading, Mig, Reason
+from gua.pci import PciDevice, missing_on_nvml, read_nvidia_devices, sysfs_root
 
 
 def add_device(root: Path, address: str, *, vendor: str = "0x10de", klass: str = "0x030200", driver: str = "") -> Path:
@@ -41,3 +42,31 @@ def test_a_device_that_leaves_while_it_is_read_is_no_card(tmp_path: Path) -> Non
 def test_sysfs_root_can_be_brought_along() -> None:
     assert sysfs_root({"GUA_SYSFS_ROOT": "/x"}) == Path("/x")
     assert sysfs_root({}) == Path("/sys")
+
+
+TWO = (PciDevice("0000:01:00.0", "nvidia"), PciDevice("0000:3b:00.0", "nvidia"))
+FIRST = CardReading("GPU-a", 0, pci_bus_id="00000000:01:00.0")
+
+
+def test_a_device_that_no_card_explains_is_missing() -> None:
+    assert missing_on_nvml(TWO, [FIRST], (), 0) == TWO[1:]
+    second = CardReading("GPU-b", 1, pci_bus_id="00000000:3B:00.0")
+    assert missing_on_nvml(TWO, [FIRST, second], (), 0) == ()
+
+
+def test_a_known_card_that_is_absent_is_told_already() -> None:
+    lost = CardReading("GPU-b", 1, pci_bus_id="00000000:3B:00.0", absent=Reason.CARD_MISSING)
+    assert missing_on_nvml(TWO, [FIRST, lost], (), 0) == ()
+
+
+def test_what_may_be_the_device_under_no_address_is_taken_for_it() -> None:
+    assert missing_on_nvml(TWO, [FIRST, CardReading("GPU-b", 1)], (), 0) == ()
+    assert missing_on_nvml(TWO, [FIRST], ("GPU-b",), 0) == ()  # cut into instances, and has none now
+    assert missing_on_nvml(TWO, [FIRST], (), 1) == ()  # a slot that cannot be opened
+    instances = [CardReading(f"MIG-{n}", 1, mig=Mig("GPU-b", "1g.10gb")) for n in range(2)]
+    assert missing_on_nvml(TWO, instances, ("GPU-b",), 0) == TWO  # both instances are one card
+
+
+def test_a_device_given_to_a_virtual_machine_is_not_missed() -> None:
+    assert missing_on_nvml([PciDevice("0000:3b:00.0", "vfio-pci")], [FIRST], (), 0) == ()
+    assert len(missing_on_nvml([PciDevice("0000:3b:00.0", None)], [FIRST], (), 0)) == 1

@@ -150,6 +150,32 @@ def test_all_instances_of_a_lost_card_are_lost() -> None:
     assert [found[device.uuid] for device in devices] == [Reason.CARD_LOST] * 3
 
 
+HUNG = Fault("nvmlDeviceGetName", "NO_ANSWER", FaultKind.FAILED)
+
+
+def hung(index: int, uuid: Optional[str] = None) -> LostSlot:
+    return LostSlot(index, HUNG, uuid, Reason.UNRESPONSIVE)
+
+
+def test_a_card_left_out_because_it_hangs_is_unresponsive_with_all_that_is_known_of_it() -> None:
+    done = reconcile(Snapshot(cards=(card("A", 0),), lost=(hung(1, "B"),)), FOUR[:2])
+    assert done.status is TickStatus.PARTIAL
+    left_out = done.cards[-1]
+    assert (left_out.uuid, left_out.absent, left_out.name) == ("B", Reason.UNRESPONSIVE, "H100")
+    assert left_out.faults == {READING_HANDLE: HUNG}
+
+
+def test_a_card_that_hangs_before_it_tells_its_uuid_is_unresponsive_and_not_lost() -> None:
+    snapshot = Snapshot(cards=(card("A", 0),), lost=(hung(1),))
+    assert absences(snapshot, *FOUR[:2]) == {"A": None, "B": Reason.UNRESPONSIVE}
+
+
+def test_the_instances_of_a_card_that_hangs_are_unresponsive_and_not_gone() -> None:
+    devices = [known(f"MIG-{n}", 1, pci="bus-P", mig=Mig("P", "1g.10gb")) for n in range(2)]
+    found = absences(Snapshot(cards=(card("A", 0),), lost=(hung(1, "P"),)), known("A", 0), *devices)
+    assert found == {"A": None, "MIG-0": Reason.UNRESPONSIVE, "MIG-1": Reason.UNRESPONSIVE}
+
+
 @given(st.sets(st.sampled_from("ABCDEFGH")), st.sets(st.sampled_from("ABCDEFGH")), st.integers(0, 3))
 def test_every_known_card_appears_once_and_no_present_card_is_absent(
     before: set[str], now: set[str], slots: int

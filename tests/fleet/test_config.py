@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from gua.errors import ConfigError
-from gua_fleet.config import KEYS, FleetConfig, load_config
+from gua_fleet.config import FILE_ONLY, KEYS, FleetConfig, load_config
+from gua_fleet.config_people import EXCUSE_KEYS
+from gua_fleet.inventory.hostvars import OURS
 from gua_fleet.people import Excuse, UserMap
 
+ROOT = Path(__file__).parent.parent.parent
 WHOLE = r"""
 hosts: [site/inventory.yml, "gpu9,"]
 limit: gpu:!old
@@ -50,6 +54,16 @@ def test_load_takes_every_key(tmp_path: Path) -> None:
     # the end of the 1st of March, and 18:00 on it, in Berlin, which is an hour ahead then
     assert [excuse.until_ms for excuse in config.excuses] == [1_772_406_000_000, 1_772_384_400_000]
     assert config.excuses[0].reason == "a course"
+
+
+def test_the_documentation_tells_all_keys_and_its_example_is_right() -> None:
+    text = (ROOT / "docs" / "fleet.md").read_text(encoding="utf-8")
+    config = _load(re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0])
+    assert config.users.person("uid:1001", "gpu03") == "alice"
+    assert len(config.excuses) == 2
+    keys = {*(key.name for key in KEYS), *FILE_ONLY, *EXCUSE_KEYS}
+    assert [key for key in keys if f"`{key}`" not in text] == []
+    assert [name for name in OURS if f"`{name}`" not in text] == []
 
 
 def test_load_without_a_file_gives_the_defaults_that_the_keys_tell() -> None:

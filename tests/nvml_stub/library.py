@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
-_SOURCES = tuple(_HERE / name for name in ("nvml_stub.c", "dispatch.c", "scene.c"))
+_SOURCES = tuple(_HERE / name for name in ("nvml_stub.c", "activity.c", "dispatch.c", "scene.c"))
 _HEADERS = tuple(_HERE / name for name in ("dispatch.h", "scene.h"))
 _SONAME = "libnvidia-ml.so.1"
 # nvml.h marks what newer drivers replace as deprecated; old functions are what a stub must have.

@@ -192,6 +192,10 @@ static int lists(const struct unit *unit, const struct process *process, enum ki
 
 static nvmlReturn_t list_processes(const struct unit *unit, enum kind kind, unsigned *count, void *infos)
 {
+    if (unit->parent != EVERYWHERE && scene.unit[unit->parent].parent_lists) {
+        *count = 0;
+        return leave(NVML_SUCCESS);
+    }
     unsigned room = *count, found = 0;
     for (int i = 0; i < scene.processes; i++) {
         if (!lists(unit, &scene.process[i], kind))

@@ -82,6 +82,15 @@ static unsigned long long number(char **text)
     return value;
 }
 
+static double real(char **text)
+{
+    char *digits = word(text), *end;
+    double value = strtod(digits, &end);
+    if (!*digits || *end)
+        complain("not a number", digits);
+    return value;
+}
+
 static struct reading reading(char **text)
 {
     return (struct reading){1, number(text)};
@@ -123,6 +132,42 @@ static void add_process(int unit, char *text)
     process->info.computeInstanceId = *text ? (unsigned)number(&text) : NOBODY;
 }
 
+static void add_sample(struct unit *unit, char *text)
+{
+    struct sample *sample = &scene.sample[scene.samples];
+    if (scene.samples == MAX_SAMPLES - 1)
+        complain("too many samples", text);
+    else
+        scene.samples++;
+    memset(sample, 0, sizeof *sample);
+    sample->unit = (int)(unit - scene.unit);
+    sample->info.timeStamp = number(&text);
+    double value = real(&text);
+    nvmlValue_t *target = &sample->info.sampleValue;
+    switch (unit->sample_type) {
+    case NVML_VALUE_TYPE_DOUBLE: target->dVal = value; break;
+    case NVML_VALUE_TYPE_UNSIGNED_INT: target->uiVal = (unsigned)value; break;
+    case NVML_VALUE_TYPE_UNSIGNED_LONG: target->ulVal = (unsigned long)value; break;
+    case NVML_VALUE_TYPE_SIGNED_LONG_LONG: target->sllVal = (long long)value; break;
+    case NVML_VALUE_TYPE_SIGNED_INT: target->siVal = (int)value; break;
+    case NVML_VALUE_TYPE_UNSIGNED_SHORT: target->usVal = (unsigned short)value; break;
+    default: target->ullVal = (unsigned long long)value;
+    }
+}
+
+static void add_use(int unit, char *text)
+{
+    struct use *use = &scene.use[scene.uses];
+    if (scene.uses == MAX_SAMPLES - 1)
+        complain("too many samples of processes", text);
+    else
+        scene.uses++;
+    *use = (struct use){.unit = unit};
+    use->info.pid = (unsigned)number(&text);
+    use->info.timeStamp = number(&text);
+    use->info.smUtil = (unsigned)number(&text);
+}
+
 static void add_rule(int unit, int is_delay, char *text)
 {
     struct rule *rule = &scene.rule[scene.rules];
@@ -146,6 +191,26 @@ static void add_rule(int unit, int is_delay, char *text)
             complain("not an option of a rule", option);
         }
     }
+}
+
+/* One statement on what happened between readings. Returns 0 when the key is none of these. */
+static int parse_activity_line(struct unit *unit, const char *key, char *text)
+{
+    if (!strcmp(key, "samples")) {
+        unit->has_samples = 1;
+        unit->sample_type = (nvmlValueType_t)number(&text);
+    } else if (!strcmp(key, "sample")) add_sample(unit, text);
+    else if (!strcmp(key, "process-util")) unit->has_process_util = 1;
+    else if (!strcmp(key, "use")) add_use((int)(unit - scene.unit), text);
+    else if (!strcmp(key, "gpm")) unit->has_gpm = 1;
+    else if (!strcmp(key, "counters")) {
+        unit->has_counters = 1;
+        unit->counters.time = real(&text);
+        unit->counters.graphics = real(&text);
+        unit->counters.sm = real(&text);
+    } else if (!strcmp(key, "parent-lists")) unit->parent_lists = 1;
+    else return 0;
+    return 1;
 }
 
 /* One statement that belongs to a card or instance. Returns 0 when the key is none of these. */
@@ -174,7 +239,7 @@ static int parse_unit_line(struct unit *unit, const char *key, char *text)
     } else if (!strcmp(key, "slices")) {
         unit->gpu_slices = (unsigned)number(&text);
         unit->compute_slices = (unsigned)number(&text);
-    } else return 0;
+    } else return parse_activity_line(unit, key, text);
     return 1;
 }
 

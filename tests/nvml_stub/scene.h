@@ -20,7 +20,14 @@
  *     memory1 TOTAL USED          the v1 reading, where it differs from that rule
  *     util PERCENT                temperature CELSIUS     power MILLIWATTS     energy MILLIJOULES
  *     process KIND PID BYTES|na [GPU_INSTANCE COMPUTE_INSTANCE]     KIND: compute, mps, graphics
+ *     samples TYPE                the driver keeps utilisation samples, told as values of nvmlValueType_t TYPE
+ *     sample MICROSECONDS VALUE   one of them, oldest first; VALUE may be negative or have a point
+ *     process-util                the driver samples processes   use PID MICROSECONDS SM_PERCENT   one such sample
+ *     gpm                         the card has GPM counters (cards only)
+ *     counters TIME GRAPHICS SM   what GPM counted up to now, in any unit: a metric is 100 x its difference / that
+ *                                 of TIME (instances; on a card: of the whole card)
  *     mig MAX                     MIG is on, with room for MAX instances
+ *     parent-lists                processes of its instances are listed on the card alone (cards only)
  *     ids GPU_INSTANCE COMPUTE_INSTANCE     slices GPU COMPUTE     (instances only)
  *
  * and, before the first card for every caller, within a card for that card only:
@@ -43,7 +50,7 @@
 #define NOBODY 0xFFFFFFFFu
 #define NOT_AVAILABLE 0xFFFFFFFFFFFFFFFFull
 #define EVERYWHERE (-1)
-enum { MAX_UNITS = 512, MAX_PROCESSES = 8192, MAX_RULES = 1024 };
+enum { MAX_UNITS = 512, MAX_PROCESSES = 8192, MAX_RULES = 1024, MAX_SAMPLES = 8192 };
 enum kind { COMPUTE, MPS, GRAPHICS };
 enum window { ALWAYS, FIRST, FROM };
 
@@ -52,12 +59,17 @@ struct reading { int known; unsigned long long value; };
 struct unit {
     int parent; /* index of the card an instance belongs to; EVERYWHERE for a card */
     unsigned slot, mig_max, gpu_instance, compute_instance, gpu_slices, compute_slices;
-    int mig;
+    int mig, parent_lists, has_samples, has_process_util, has_gpm, has_counters;
+    nvmlValueType_t sample_type;
+    struct counters { double time, graphics, sm; } counters;
     char uuid[96], name[96], pci[32];
     struct reading total, reserved, used, total1, used1, util, temperature, power, energy;
 };
 
 struct process { int unit; enum kind kind; nvmlProcessInfo_t info; };
+
+struct sample { int unit; nvmlSample_t info; };
+struct use { int unit; nvmlProcessUtilizationSample_t info; };
 
 struct rule {
     int unit, masked;
@@ -71,10 +83,12 @@ struct rule {
 struct scene {
     char driver[80], nvml[80];
     unsigned long generation, process_info_size;
-    int broken, units, processes, rules;
+    int broken, units, processes, rules, samples, uses;
     struct unit unit[MAX_UNITS];
     struct process process[MAX_PROCESSES];
     struct rule rule[MAX_RULES];
+    struct sample sample[MAX_SAMPLES];
+    struct use use[MAX_SAMPLES];
 };
 
 extern struct scene scene;

@@ -18,6 +18,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 AUTO = "auto"
 VALUE_NOT_AVAILABLE = 2**64 - 1
+UNSIGNED_INT = 1  # NVML_VALUE_TYPE_UNSIGNED_INT
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,47 @@ class Process:
 
 
 @dataclass(frozen=True)
+class Samples:
+    """Utilisation samples the driver keeps: (microseconds, percent), oldest first. kind: a value of nvmlValueType_t."""
+
+    values: tuple[tuple[int, float], ...] = ()
+    kind: int = UNSIGNED_INT
+
+    def lines(self) -> Iterator[str]:
+        yield f"samples {self.kind}"
+        yield from (f"sample {at_us} {value}" for at_us, value in self.values)
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one process used of a card's multiprocessors, as the driver sampled it."""
+
+    pid: int
+    at_us: int
+    sm_pct: int
+
+    def line(self) -> str:
+        return f"use {self.pid} {self.at_us} {self.sm_pct}"
+
+
+@dataclass(frozen=True)
+class Counters:
+    """GPM counters up to now, in any unit: a metric is 100 x its difference / that of time."""
+
+    time: float
+    graphics: float
+    sm: float
+
+    def line(self) -> str:
+        return f"counters {self.time} {self.graphics} {self.sm}"
+
+
+@dataclass(frozen=True)
 class Unit:
     """What cards and MIG instances have in common.
 
     memory_v1: (total, used) of the unversioned reading, where used is not simply memory_used + memory_reserved.
+    samples, process_uses, counters: None where the driver has no such call for it.
     """
 
     uuid: str
@@ -88,6 +126,9 @@ class Unit:
     util: Optional[int] = 0
     processes: tuple[Process, ...] = ()
     rules: tuple[Rule, ...] = ()
+    samples: Optional[Samples] = None
+    process_uses: Optional[tuple[Use, ...]] = None
+    counters: Optional[Counters] = None
 
     def lines(self) -> Iterator[str]:
         yield from _optional("name", self.name)
@@ -97,6 +138,12 @@ class Unit:
         if self.memory_v1 is not None:
             yield f"memory1 {self.memory_v1[0]} {self.memory_v1[1]}"
         yield from (process.line() for process in self.processes)
+        if self.samples is not None:
+            yield from self.samples.lines()
+        if self.process_uses is not None:
+            yield from ("process-util", *(use.line() for use in self.process_uses))
+        if self.counters is not None:
+            yield self.counters.line()
         yield from (rule.line() for rule in self.rules)
 
 
@@ -123,13 +170,18 @@ class Instance(Unit):
 
 @dataclass(frozen=True)
 class Card(Unit):
-    """A card; as it is, a healthy idle H100. pci: AUTO numbers the buses. mig_max: MIG is on when not None."""
+    """A card; as it is, a healthy idle H100. pci: AUTO numbers the buses. mig_max: MIG is on when not None.
+
+    parent_lists: processes of its instances are listed on the card alone. gpm: it has GPM counters.
+    """
 
     pci: Optional[str] = AUTO
     temperature: Optional[int] = 35
     power_mw: Optional[int] = 70_000
     energy_mj: Optional[int] = 1_000_000
     mig_max: Optional[int] = None
+    parent_lists: bool = False
+    gpm: bool = False
     instances: tuple[Instance, ...] = ()
 
     def lines(self) -> Iterator[str]:
@@ -138,6 +190,7 @@ class Card(Unit):
         readings = {"temperature": self.temperature, "power": self.power_mw, "energy": self.energy_mj}
         for key, value in {**readings, "mig": self.mig_max}.items():
             yield from _optional(key, value)
+        yield from (key for key, given in {"parent-lists": self.parent_lists, "gpm": self.gpm}.items() if given)
 
 
 def _optional(key: str, value: Union[str, int, None]) -> Iterator[str]:

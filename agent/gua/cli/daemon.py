@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 
 from gua.cli.common import add_fake_option, add_store_options, locate_database, open_settings, tell
+from gua.daemon.log_budget import LogBudget
 from gua.errors import ExitStatus, UsageError
 
 
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
 def configure_logging(environ: Mapping[str, str] = os.environ) -> None:
     """Log to stderr; the journal has times of its own."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(LogBudget())
     stamp = "" if environ.get("JOURNAL_STREAM") else "%(asctime)s "
     handler.setFormatter(logging.Formatter(stamp + "%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

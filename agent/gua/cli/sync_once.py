@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from gua.cli.common import add_fake_option, add_store_options, locate_database, open_settings, tell
 from gua.cli.output import add_format_option, add_frame_option, emit_document
@@ -26,7 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Observe and print. Exit status 1 when nothing could be measured, or what was measured not be stored."""
+    """Observe and print.
+
+    Exit status 1 when nothing could be measured, or what was measured not be stored; 4 while a pause stands.
+    """
     if options.push == "always":
         raise NotEnrolled("this host is not enrolled with a board; use --push never")
     from gua.clock import SystemClock
@@ -40,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
     cover_ms = 0 if options.interval is None else settings.interval_ms
     location = locate_database(options, settings)
     become_owner(location.path)
+    if not options.fake:
+        _respect_pause(location.path, clock.now_ms())
     source = open_source(settings, clock, fake=options.fake)
     try:
         observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake))
@@ -53,3 +59,13 @@ def run(options: argparse.Namespace) -> int:
         return int(ExitStatus.OK)
     tell(f"sync-once: {observed.failure}")
     return int(ExitStatus.FAILED)
+
+
+def _respect_pause(database: Path, now_ms: int) -> None:
+    """Raises Paused while somebody asked that the driver be left alone."""
+    from gua.daemon.pause import PauseUnreadable, refuse_when_paused
+
+    try:
+        refuse_when_paused(database, now_ms)
+    except PauseUnreadable as exc:
+        tell(str(exc))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Optional
 
 from gua.model import CardReading, FaultKind, Tick, TickStatus
 from gua.text import shown
@@ -14,24 +15,26 @@ _REPEAT_MS = 10 * 60_000
 
 
 class TickJournal:
-    """Remembers what is wrong, and logs the changes."""
+    """Remembers what is wrong, and logs the changes. Times are monotonic milliseconds."""
 
     def __init__(self) -> None:
-        self._troubles: frozenset[str] = frozenset()
+        self._troubles: dict[str, int] = {}  # with the number of ticks they lasted so far
         self._said_ms: dict[str, int] = {}
         self._lost = 0
+        self._skipped = 0
+        self._paused: Optional[str] = None
 
-    def ticked(self, tick: Tick, now_ms: int) -> None:
-        """A tick was taken and stored. now_ms: a monotonic time."""
+    def ticked(self, tick: Tick, now_ms: int, more: frozenset[str] = frozenset()) -> None:
+        """A tick was taken and stored. more: what is wrong besides, one line each."""
         if self._lost:
-            logger.warning("recovered: %d ticks were lost", self._lost)
+            logger.warning("recovered: %s lost", _ticks(self._lost))
             self._lost = 0
-        troubles = describe_troubles(tick)
-        for text in sorted(troubles - self._troubles):
+        troubles = describe_troubles(tick) | more
+        for text in sorted(troubles - self._troubles.keys()):
             self._say(logging.WARNING, text, now_ms)
-        for text in sorted(self._troubles - troubles):
-            self._say(logging.INFO, f"no longer: {text}", now_ms)
-        self._troubles = troubles
+        for text in sorted(self._troubles.keys() - troubles):
+            self._say(logging.INFO, f"no longer: {text}", now_ms, f" (after {_ticks(self._troubles[text])})")
+        self._troubles = {text: self._troubles.get(text, 0) + 1 for text in troubles}
 
     def lost(self, error: Exception, now_ms: int) -> None:
         """A tick could not be taken or stored."""
@@ -39,15 +42,48 @@ class TickJournal:
         self._say(logging.ERROR, f"tick lost: {type(error).__name__}: {shown(str(error), 300)}", now_ms)
         logger.debug("tick lost", exc_info=error)
 
-    def skipped(self, now_ms: int) -> None:
-        """A tick took longer than an interval, so that the next one was left out: its time is not observed."""
-        self._say(logging.WARNING, "sampling takes longer than the interval: ticks are left out", now_ms)
+    def skipped(self, late_s: float, work_s: float, ticks: int, now_ms: int) -> None:
+        """Ticks fell out, so that their time is not observed.
 
-    def _say(self, level: int, text: str, now_ms: int) -> None:
-        said_ms = self._said_ms.get(text)
-        if said_ms is None or now_ms - said_ms >= _REPEAT_MS:
-            self._said_ms[text] = now_ms
-            logger.log(level, "%s", text)
+        late_s: how late the one before them began, work_s: how long it took; the longer one is the reason.
+        """
+        self._skipped += ticks
+        stood_still = late_s > work_s
+        text = "the daemon did not run" if stood_still else "a tick took longer than the interval"
+        if self._may_say(text, now_ms):
+            seconds = late_s if stood_still else work_s
+            logger.warning("%s (%.1f s): %s left out", text, seconds, _ticks(self._skipped))
+            self._skipped = 0
+
+    def paused(self, request: str) -> None:
+        """A request to pause stands; told once, and again when it changes."""
+        if request != self._paused:
+            logger.info("%s: the driver is let go of", request)
+        self._paused = request
+
+    def resumed(self) -> None:
+        self._paused = None
+        logger.info("the pause is over: sampling goes on")
+
+    def pause_not_stored(self, error: Exception, now_ms: int) -> None:
+        text = f"the pause cannot be stored, its time counts as not observed: {shown(str(error), 300)}"
+        self._say(logging.ERROR, text, now_ms)
+
+    def _say(self, level: int, text: str, now_ms: int, more: str = "") -> None:
+        if self._may_say(text, now_ms):
+            logger.log(level, "%s%s", text, more)
+
+    def _may_say(self, text: str, now_ms: int) -> bool:
+        if now_ms - self._said_ms.get(text, -_REPEAT_MS) < _REPEAT_MS:
+            return False
+        # What was said long ago may be forgotten: texts that differ every time must not fill the memory
+        self._said_ms = {said: at_ms for said, at_ms in self._said_ms.items() if now_ms - at_ms < _REPEAT_MS}
+        self._said_ms[text] = now_ms
+        return True
+
+
+def _ticks(number: int) -> str:
+    return "1 tick" if number == 1 else f"{number} ticks"
 
 
 def describe_troubles(tick: Tick) -> frozenset[str]:
@@ -56,7 +92,9 @@ def describe_troubles(tick: Tick) -> frozenset[str]:
         return frozenset({"NVML does not answer"})
     if tick.fault is not None:
         return frozenset({f"the driver cannot be used: {tick.fault.error}: {shown(tick.fault.message, 200)}"})
-    strangers = [f"card {slot.index}, never seen before: card_lost: {slot.fault.error}" for slot in tick.strangers]
+    strangers = [
+        f"card {slot.index}, never seen before: {slot.reason.value}: {slot.fault.error}" for slot in tick.strangers
+    ]
     return frozenset([text for card in tick.cards for text in _card_troubles(card.reading)] + strangers)
 
 

@@ -11,14 +11,49 @@ from gua.clock import Clock
 from gua.errors import GuaError
 from gua.text import shown
 
-# `is_locked` takes the lock for an instant: longer than that, it is another daemon.
+# Who looks whether a lock is taken takes it for an instant: longer than that, it is another holder.
 _PATIENCE_S = 1.0
 _RETRY_S = 0.1
 
 
 def lock_path(database: Path) -> Path:
-    """The lock file beside a database."""
+    """The lock file of the daemon that samples into a database."""
     return database.with_name(database.name + ".lock")
+
+
+def driver_lock_path(database: Path) -> Path:
+    """The lock file of the daemon that may have the driver open."""
+    return database.with_name(database.name + ".driver")
+
+
+class FileLock:
+    """A lock by its file. The file stays: removing it would let two holders each lock a file of their own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: Optional[int] = None
+
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
+    def acquire(self, clock: Clock) -> bool:
+        """Take the lock; False when another has it for a second. Raises OSError when its file cannot be made."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        give_up_s = clock.monotonic_s() + _PATIENCE_S
+        while not _try_lock(fd, fcntl.LOCK_EX):
+            if clock.monotonic_s() >= give_up_s:
+                os.close(fd)
+                return False
+            clock.sleep_s(_RETRY_S)
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """Let go, if it is held."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 class DatabaseLock:
@@ -26,37 +61,38 @@ class DatabaseLock:
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self._fd: Optional[int] = None
+        self._lock = FileLock(lock_path(database))
 
     def acquire(self, clock: Clock) -> None:
         """Take the lock. Raises GuaError: another daemon has it, or its file cannot be made."""
-        path = lock_path(self._database)
         try:
-            path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._database.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+            taken = self._lock.acquire(clock)
         except OSError as exc:
             raise GuaError(
                 f"cannot write beside the database {shown(str(self._database), 200)}: {exc.strerror}; "
                 "run as its owner, or name another with --db"
             ) from exc
-        give_up_s = clock.monotonic_s() + _PATIENCE_S
-        while not _try_lock(self._fd, fcntl.LOCK_EX):
-            if clock.monotonic_s() >= give_up_s:
-                self.release()
-                raise GuaError(f"another gua daemon already samples into {shown(str(self._database), 200)}")
-            clock.sleep_s(_RETRY_S)
+        if not taken:
+            raise GuaError(f"another gua daemon already samples into {shown(str(self._database), 200)}")
 
     def release(self) -> None:
-        """Let go. The file stays: removing it would let two holders each lock a file of their own."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self._lock.release()
 
 
 def is_locked(database: Path) -> Optional[bool]:
     """Whether a daemon has the database; None when that cannot be told without rights. Changes nothing."""
+    return _is_taken(lock_path(database))
+
+
+def has_driver(database: Path) -> Optional[bool]:
+    """Whether the database's daemon may have the driver open; None when that cannot be told. Changes nothing."""
+    return _is_taken(driver_lock_path(database))
+
+
+def _is_taken(path: Path) -> Optional[bool]:
     try:
-        fd = os.open(lock_path(database), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Optional, Protocol
 
 from gua.clock import Clock
 from gua.collect import TickSource
+from gua.daemon.bus import Bus
 from gua.daemon.journal import TickJournal
 from gua.daemon.notify import Notifier
+from gua.daemon.pause import PauseRequest
 from gua.daemon.schedule import Schedule
 from gua.daemon.stop import Stop, StopRequested
 from gua.errors import DatabaseDamaged
@@ -18,19 +20,34 @@ from gua.model import KnownDevice, Tick, TickStatus
 logger = logging.getLogger(__name__)
 
 
+# A request to pause is obeyed within this time, unless a tick is at work.
+_LOOK_S = 1.0
+
+
 class TickWriter(Protocol):
-    """Where ticks go."""
+    """Where ticks and pauses go. Of a pause the beginning may be told again, and an end where there was none."""
 
     def known_devices(self) -> Sequence[KnownDevice]: ...
 
     def write_tick(self, tick: Tick) -> None: ...
 
+    def begin_pause(self, now_ms: int) -> None: ...
+
+    def end_pause(self, now_ms: int) -> None: ...
+
+
+class Gate(Protocol):
+    """Whether the driver may be touched; see `gua.daemon.gate.PauseGate`."""
+
+    def enter(self) -> Optional[PauseRequest]: ...
+
+    def look(self) -> Optional[PauseRequest]: ...
+
+    def leave(self) -> None: ...
+
 
 class TickLoop:
-    """Ticks at every deadline until told to stop.
-
-    has_no_gpu: asked when a tick has no card and none was ever known: True on a host without any.
-    """
+    """Ticks at every deadline until told to stop; none while a pause is asked for."""
 
     def __init__(
         self,
@@ -40,7 +57,8 @@ class TickLoop:
         interval_ms: int,
         stop: Stop,
         notify: Notifier,
-        has_no_gpu: Callable[[], bool] = lambda: False,
+        gate: Gate,
+        bus: Bus,
     ) -> None:
         self._source = source
         self._writer = writer
@@ -48,27 +66,71 @@ class TickLoop:
         self._interval_ms = interval_ms
         self._stop = stop
         self._notify = notify
-        self._has_no_gpu = has_no_gpu
+        self._gate = gate
+        self._bus = bus
         self._journal = TickJournal()
         self._said_no_gpu = False
+        self._pause_stored: Optional[bool] = None  # None: what an earlier daemon left is not known
 
     def run(self) -> None:
         """Tick until stopped. A tick that fails is counted and logged, and the next one is taken.
 
         Raises DatabaseDamaged only.
         """
-        schedule = Schedule(self._clock.monotonic_s(), self._interval_ms / 1000)
+        schedule = self._new_schedule()
         while not self._stop.requested:
+            request = self._gate.enter()
+            if request is not None:
+                self._sit_out(request)
+                schedule = self._new_schedule()
+                continue
+            self._store_pause(False)
+            began_s = self._clock.monotonic_s()
             status = self._guarded_tick()
             if status is None:
                 return
             self._notify.alive(status)
-            skipped, now_s = schedule.skipped, self._clock.monotonic_s()
-            deadline_s = schedule.advance(now_s)
-            if schedule.skipped > skipped:
-                self._journal.skipped(round(now_s * 1000))
-            if self._wait_until(deadline_s, status):
-                return
+            self._wait_until(self._next_deadline_s(schedule, began_s), status)
+
+    def _new_schedule(self) -> Schedule:
+        return Schedule(self._clock.monotonic_s(), self._interval_ms / 1000)
+
+    def _next_deadline_s(self, schedule: Schedule, began_s: float) -> float:
+        """When the next tick is due; ticks that fell out meanwhile are told, never made up for."""
+        due_s, now_s = schedule.deadline_s, self._clock.monotonic_s()
+        skipped = schedule.skipped
+        deadline_s = schedule.advance(now_s)
+        if schedule.skipped > skipped:
+            self._journal.skipped(began_s - due_s, now_s - began_s, schedule.skipped - skipped, round(now_s * 1000))
+        return deadline_s
+
+    def _sit_out(self, request: PauseRequest) -> None:
+        """Keep off the driver until nobody asks for that any more, or a stop is requested."""
+        standing: Optional[PauseRequest] = request
+        while standing is not None and not self._stop.requested:
+            self._journal.paused(str(standing))
+            if self._source.close():
+                self._gate.leave()
+            self._store_pause(True)
+            self._notify.alive(str(standing))
+            self._stop.wait(_LOOK_S)
+            standing = self._gate.look()
+        if standing is None:
+            self._journal.resumed()
+
+    def _store_pause(self, paused: bool) -> None:
+        """Keep in the store that a pause began or ended; where that fails, the next look tries again."""
+        if self._pause_stored is paused:
+            return
+        now_ms = self._clock.now_ms()
+        try:
+            self._writer.begin_pause(now_ms) if paused else self._writer.end_pause(now_ms)
+        except DatabaseDamaged:
+            raise
+        except Exception as exc:  # noqa: BLE001 - as for ticks: that it cannot be stored must not end the daemon
+            self._journal.pause_not_stored(exc, round(self._clock.monotonic_s() * 1000))
+        else:
+            self._pause_stored = paused
 
     def _guarded_tick(self) -> Optional[str]:
         """One tick; a line on how it went, None when it was stopped."""
@@ -85,7 +147,7 @@ class TickLoop:
         except Exception as exc:  # noqa: BLE001 - the tick guard: no failed tick may end the daemon
             self._journal.lost(exc, now_ms)
             return "the last tick was lost"
-        self._journal.ticked(tick, now_ms)
+        self._journal.ticked(tick, now_ms, self._bus.troubles(tick))
         return f"last tick {tick.status.value}, {len(tick.cards)} cards"
 
     def _take(self) -> Optional[Tick]:
@@ -95,23 +157,23 @@ class TickLoop:
         with self._stop.interruptible():
             tick = self._source.collect(ts_ms=ts_ms, cover_ms=self._interval_ms, known=known)
         answered = tick.status is not TickStatus.UNRESPONSIVE
-        nothing_here = answered and not tick.cards and self._has_no_gpu()
+        nothing_here = answered and not tick.cards and self._bus.has_no_gpu()
         if nothing_here and not self._said_no_gpu:
             logger.info("no NVIDIA device on the PCI bus: waiting for one")
         self._said_no_gpu = nothing_here
         return None if nothing_here else tick
 
-    def _wait_until(self, deadline_s: float, status: str) -> bool:
-        """Wait, feeding the watchdog where the interval is longer than its patience. True when stopped."""
-        watchdog_s = self._notify.watchdog_s
-        while True:
-            left_s = deadline_s - self._clock.monotonic_s()
-            if left_s <= 0:
-                return self._stop.requested
-            if self._stop.wait(left_s if watchdog_s is None else min(left_s, watchdog_s / 2)):
-                return True
-            if watchdog_s is not None:
+    def _wait_until(self, deadline_s: float, status: str) -> None:
+        """Wait for the deadline, a stop or a request to pause, feeding the watchdog where that takes long."""
+        watchdog_s, fed_s = self._notify.watchdog_s, self._clock.monotonic_s()
+        while not self._stop.requested and self._gate.look() is None:
+            now_s = self._clock.monotonic_s()
+            if now_s >= deadline_s:
+                return
+            if watchdog_s is not None and now_s - fed_s >= watchdog_s / 3:
                 self._notify.alive(status)
+                fed_s = now_s
+            self._stop.wait(min(deadline_s - now_s, _LOOK_S))
 
 
 def run_loop(
@@ -121,7 +183,8 @@ def run_loop(
     interval_ms: int,
     stop: Stop,
     notify: Notifier,
-    has_no_gpu: Callable[[], bool] = lambda: False,
+    gate: Gate,
+    bus: Bus,
 ) -> None:
-    """Tick every `interval_ms` until `stop`. Neither source nor writer is closed."""
-    TickLoop(source, writer, clock, interval_ms, stop, notify, has_no_gpu).run()
+    """Tick every `interval_ms` until `stop`. Source and writer are left open."""
+    TickLoop(source, writer, clock, interval_ms, stop, notify, gate, bus).run()

@@ -15,6 +15,11 @@ class Schedule:
         self._number = 0
         self.skipped = 0  # deadlines so far
 
+    @property
+    def deadline_s(self) -> float:
+        """When the tick under way was due."""
+        return self._start_s + self._number * self._interval_s
+
     def advance(self, now_s: float) -> float:
         """The next deadline, the first one after `now_s` and after the one before it."""
         passed = int((now_s - self._start_s) // self._interval_s)
@@ -22,4 +27,4 @@ class Schedule:
         following = max(self._number + 1, passed + 1)
         self.skipped += following - self._number - 1
         self._number = following
-        return self._start_s + following * self._interval_s
+        return self.deadline_s

@@ -9,13 +9,15 @@ from pathlib import Path
 from gua import __version__
 from gua.clock import Clock
 from gua.config import Settings
+from gua.daemon.bus import Bus, MadeUpBus, PciBus
+from gua.daemon.gate import PauseGate
 from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
 from gua.daemon.stop import SignalStop
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.host import procfs_root
-from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
+from gua.pci import sysfs_root
 from gua.recording import open_recording, open_source
 from gua.store.files import move_aside
 
@@ -48,19 +50,18 @@ def _serve_one(
     with contextlib.ExitStack() as stack:
         recording = open_recording(database, clock, fake=fake, alone=True, give_up=lambda: stop.requested)
         writer = stack.enter_context(recording)
+        gate = PauseGate(database, clock)
+        bus: Bus = MadeUpBus() if fake else PciBus(sysfs_root(), procfs_root(), clock)
+        stack.callback(gate.leave)
         source = open_source(settings, clock, fake=fake)
         stack.callback(source.close)
         writer.begin_run("demo" if fake else "daemon", settings.interval_ms, settings.rule, __version__)
         logger.info("sampling every %g s into %s", settings.interval_ms / 1000, database)
         notify.ready()
         try:
-            run_loop(source, writer, clock, settings.interval_ms, stop, notify, _has_no_gpu)
+            run_loop(source, writer, clock, settings.interval_ms, stop, notify, gate, bus)
         except DatabaseDamaged as exc:
             logger.error("%s", exc)
             return False
         notify.stopping()
         return True
-
-
-def _has_no_gpu() -> bool:
-    return is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root())

@@ -16,7 +16,6 @@ from gua.demo.load import utilisation_pct
 from gua.demo.people import Session, sessions_at
 from gua.demo.profile import DEMO_HOSTS, CardModel, HostProfile, card_uuid
 from gua.model import (
-    DEFAULT_RULE,
     READING_COMPUTE,
     READING_ENERGY,
     READING_HANDLE,
@@ -31,11 +30,11 @@ from gua.model import (
     ProcessIdentity,
     ProcessType,
     Reason,
-    Rule,
     Tick,
     TickStatus,
     UserSource,
 )
+from gua.rulebook import RuleBook
 
 DRIVER_VERSION = "560.35.03"
 
@@ -49,44 +48,48 @@ _NO_LIST_MS = 15 * 60_000
 
 _XORG_MB = 96
 
+_RULES = RuleBook()
+
 
 class FakeSource:
     """A `TickSource` for `--fake`: the made-up host instead of this machine's NVML."""
 
-    def __init__(self, profile: HostProfile = DEMO_HOSTS["demo"], rule: Rule = DEFAULT_RULE) -> None:
+    def __init__(self, profile: HostProfile = DEMO_HOSTS["demo"], rules: RuleBook = _RULES) -> None:
         self._profile = profile
-        self._rule = rule
+        self._rules = rules
 
     def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
         """The made-up host at `ts_ms`; it has no need of what is known from before."""
-        return demo_tick(self._profile, ts_ms, cover_ms, self._rule)
+        return demo_tick(self._profile, ts_ms, cover_ms, self._rules)
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Nothing is held open."""
+        return True
 
 
-def demo_tick(profile: HostProfile, ts_ms: int, cover_ms: int, rule: Rule = DEFAULT_RULE) -> Tick:
+def demo_tick(profile: HostProfile, ts_ms: int, cover_ms: int, rules: RuleBook = _RULES) -> Tick:
     """One sampling of the made-up host at `ts_ms` (Unix, UTC, milliseconds), standing for `cover_ms`."""
-    cards = tuple(_card_tick(profile, index, ts_ms, rule) for index in range(len(profile.cards)))
+    cards = tuple(_card_tick(profile, index, ts_ms, rules) for index in range(len(profile.cards)))
     complete = all(card.reading.processes is not None for card in cards)
     return Tick(ts_ms, TickStatus.OK if complete else TickStatus.PARTIAL, cover_ms, cards, DRIVER_VERSION)
 
 
-def _card_tick(profile: HostProfile, index: int, ts_ms: int, rule: Rule) -> CardTick:
+def _card_tick(profile: HostProfile, index: int, ts_ms: int, rules: RuleBook) -> CardTick:
     if index == profile.lost_card and profile.lost_from_ms is not None and ts_ms >= profile.lost_from_ms:
-        return _judged(_lost_reading(profile.hostname, index), (), rule)
+        return _judged(_lost_reading(profile.hostname, index), (), rules)
     card, local_ms = profile.cards[index], ts_ms + profile.utc_offset_ms
     sessions = sessions_at(profile.hostname, index, card.use, local_ms)
     holders = _holders(profile.boot_id, card.model.memory_total_mb, sessions, card.use == "desktop")
     listed = fraction("list", profile.hostname, index, ts_ms // _NO_LIST_MS) >= _NO_LIST_CHANCE
     util_pct = utilisation_pct(sessions, local_ms)
     reading = _reading(profile.hostname, index, card.model, util_pct, holders, listed)
-    return _judged(reading, holders if listed else (), rule)
+    return _judged(reading, holders if listed else (), rules)
 
 
-def _judged(reading: CardReading, holders: tuple[Holder, ...], rule: Rule) -> CardTick:
+def _judged(reading: CardReading, holders: tuple[Holder, ...], rules: RuleBook) -> CardTick:
     evidence = evidence_of(reading)
-    return CardTick(reading, evidence, classify(evidence, rule), holders)
+    own = rules.own_rule(reading.name)
+    return CardTick(reading, evidence, classify(evidence, own or rules.default), holders, own)
 
 
 def _lost_reading(hostname: str, index: int) -> CardReading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
@@ -19,37 +19,93 @@ from gua.text import shown
 from gua.units import format_duration, to_iso
 
 if TYPE_CHECKING:
-    from gua.store.reader import TickRow
+    from gua.store.reader import StoreReader, TickRow
 
 # A day of a busy eight-card host is a few MB; below this the next weeks are at risk.
 _LOW_SPACE_BYTES = 200 << 20
 # A tick may be late by a sampling deadline; one that is three intervals old is not coming.
 _STALE_INTERVALS = 3
 _STALE_FLOOR_MS = 15_000
+# How long all of it may be looked at for damage; 100 MB take half a second from memory.
+_INTEGRITY_S = 2.0
+_START = "start it: `systemctl start gua-agent`, or `gua daemon --foreground`"
+_RESTART = "look into its log (`journalctl -u gua-agent`), and start it anew: `systemctl restart gua-agent`"
+_DAMAGE_CURE = "start the daemon anew: it moves the damaged file aside and begins a new one"
 
 
 @dataclass(frozen=True)
 class History:
     """What reading the database gave: why it cannot be read, or what is in it.
 
-    last: the newest tick of a daemon, None before the first. known: the cards that are expected here.
+    last: the newest tick of a daemon, None before the first. newest_ms: the newest tick of anybody.
+    known: the cards that are expected here. paused_ms: since when sampling is paused, None when it is not.
+    damage: what is broken in it, None when nothing is. whole_read: False when it was too large to look at all of it.
     """
 
     error: Optional[Exception] = None
     last: Optional[TickRow] = None
+    newest_ms: Optional[int] = None
     known: tuple[KnownDevice, ...] = ()
+    paused_ms: Optional[int] = None
+    damage: Optional[str] = None
+    whole_read: bool = True
 
 
-def read_history(path: Path) -> History:
-    """Open the database as any reader does, and look at its newest tick."""
+@dataclass(frozen=True)
+class Storage:
+    """All that was found out at the database's place. running: whether a daemon has its lock, None: cannot be told."""
+
+    history: History
+    rights: Check
+    filesystem: Check
+    running: Optional[bool]
+
+
+def look(path: Path, now_ms: int) -> Storage:
+    """Look at the database and where it lies. May take long where that place does not answer."""
+    return Storage(
+        read_history(path, now_ms), check_database_rights(path), check_database_filesystem(path), is_locked(path)
+    )
+
+
+def no_answer(path: Path) -> Storage:
+    """What to say of a place that did not answer in time."""
+    late = DatabaseUnusable(f"{path} did not answer in time")
+    unseen = "its place did not answer in time"
+    cure = "look whether the server of that file system is there; put the database on a local disk ([store] path)"
+    return Storage(
+        History(error=late),
+        Check("database_rights", SKIP, unseen),
+        Check("database_filesystem", FAIL, unseen, cure),
+        running=None,
+    )
+
+
+def read_history(path: Path, now_ms: int) -> History:
+    """Open the database as any reader does, and look at its newest tick and whether it is whole."""
     from gua.store.database import open_reader
 
     try:
         with open_reader(path) as reader:
-            known = tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None)
-            return History(last=reader.newest_daemon_tick(), known=known)
+            paused = [since for since, until in reader.pauses((0, now_ms + 1)) if until > now_ms]
+            history = History(
+                last=reader.newest_daemon_tick(),
+                newest_ms=reader.newest_tick_ms(),
+                known=tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None),
+                paused_ms=min(paused, default=None),
+            )
+            return _with_damage(history, reader)
     except (DatabaseMissing, DatabaseUnusable) as exc:
         return History(error=exc)
+
+
+def _with_damage(history: History, reader: StoreReader) -> History:
+    from gua.store.integrity import TooLarge
+
+    try:
+        return replace(history, damage=reader.find_damage(_INTEGRITY_S))
+    except TooLarge:
+        return replace(history, whole_read=False)
 
 
 def check_database(location: Location, history: History) -> Check:
@@ -68,8 +124,20 @@ def _database_cure(error: Exception) -> str:
     if isinstance(error, DatabaseForbidden):
         return "become a member of the database's group, and log in anew"
     if isinstance(error, DatabaseDamaged):
-        return "start the daemon anew: it moves the damaged file aside and begins a new one"
+        return _DAMAGE_CURE
     return "name another database with --db, or update gua, as the message says"
+
+
+def check_database_integrity(history: History) -> Check:
+    """Whether any page of it is broken."""
+    if history.error is not None:
+        return Check("database_integrity", SKIP, "no database that could be read")
+    if history.damage is not None:
+        return Check("database_integrity", FAIL, f"damaged: {shown(history.damage, 200)}", _DAMAGE_CURE)
+    if not history.whole_read:
+        summary = f"too large to look at all of it in {_INTEGRITY_S:g} s, and nothing broken was met"
+        return Check("database_integrity", SKIP, summary)
+    return Check("database_integrity", OK, "whole")
 
 
 def check_database_rights(path: Path) -> Check:
@@ -108,26 +176,34 @@ def _free_bytes(path: Path) -> Optional[int]:
     return None if place is None else shutil.disk_usage(place).free
 
 
-def check_daemon(path: Path, history: History, *, now_ms: int, gpu_less: bool) -> Check:
-    """Whether somebody samples into this database, and how the newest tick went."""
-    running, last = is_locked(path), history.last
+def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_less: bool) -> Check:
+    """Whether somebody samples into this database, and how the newest tick went.
+
+    running: see Storage. A host without a card waits for one, and has no ticks to be late.
+    """
+    last, paused_ms = history.last, history.paused_ms
     age_ms = None if last is None else now_ms - last.at_ms
     details = {
         "running": running,
+        "paused_since": None if paused_ms is None else to_iso(paused_ms),
         "last_tick_at": None if last is None else to_iso(last.at_ms),
         "last_tick_age_s": None if age_ms is None else age_ms / 1000,
         "last_tick_status": None if last is None else last.status.value,
     }
-    start = "start it: `systemctl start gua-agent`, or `gua daemon --foreground`"
     if running is False:
         told = "" if age_ms is None else f"; the last tick is {format_duration(max(0, age_ms))} old"
-        return Check("daemon", WARN, f"no daemon samples into this database{told}", start, details)
+        return Check("daemon", WARN, f"no daemon samples into this database{told}", _START, details)
+    if paused_ms is not None:
+        summary = f"paused for {format_duration(max(0, now_ms - paused_ms))}: nothing is sampled"
+        return Check("daemon", WARN, summary, "`gua resume`", details)
     if last is None or age_ms is None:
         waiting = "waiting for a card" if gpu_less else "no tick yet"
         return Check("daemon", OK if running else SKIP, waiting if running else "cannot tell", None, details)
     summary = f"last tick {last.status.value}, {format_duration(max(0, age_ms))} old"
     if age_ms > max(_STALE_INTERVALS * last.interval_ms, _STALE_FLOOR_MS) and not gpu_less:
-        return Check("daemon", FAIL if running else WARN, f"stuck: {summary}" if running else summary, start, details)
+        return Check(
+            "daemon", FAIL if running else WARN, f"stuck: {summary}" if running else summary, _RESTART, details
+        )
     bad = last.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
     return Check("daemon", WARN if bad else OK, summary, "see the check of NVML" if bad else None, details)
 

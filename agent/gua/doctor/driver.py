@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.model import CardReading, Fault, FaultKind, KnownDevice, Snapshot
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Snapshot
 from gua.reconcile import reconcile
 from gua.text import shown
 
@@ -23,11 +23,26 @@ _CURES = {
 }
 
 
+_PAUSED = "PAUSED"
+
+
+def left_alone(why: str) -> Snapshot:
+    """What there is instead of a sample while the driver must not be opened."""
+    return Snapshot(fault=Fault("gua.doctor", _PAUSED, FaultKind.UNSUPPORTED, why))
+
+
+def is_left_alone(snapshot: Snapshot) -> bool:
+    """Whether that is so."""
+    return snapshot.fault is not None and snapshot.fault.error == _PAUSED
+
+
 def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bool) -> Check:
     """Whether NVML answers, and for every card. known: the cards that this host's history expects."""
     if snapshot.unresponsive:
         cure = "look in `dmesg` for a hung driver; only a reboot frees a call that blocks in the kernel"
         return Check("nvml", FAIL, "NVML does not answer", cure)
+    if is_left_alone(snapshot):
+        return Check("nvml", SKIP, "the driver is left alone while sampling is paused")
     if snapshot.fault is not None:
         return _without_nvml(snapshot.fault, gpu_less=gpu_less)
     absent = _absent(snapshot, known)
@@ -40,10 +55,7 @@ def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bo
     if absent:
         cure = "look for Xid messages in `dmesg`; reset the card or reboot"
         return Check("nvml", FAIL, "; ".join(absent), cure, details)
-    if not snapshot.cards and snapshot.mig_parents:
-        summary = f"{len(snapshot.mig_parents)} cards in MIG mode, none of them has an instance"
-        return Check("nvml", WARN, summary, "make instances (`nvidia-smi mig -cgi`), or turn MIG off", details)
-    if not snapshot.cards and not gpu_less:
+    if not snapshot.cards and not snapshot.mig_parents and not gpu_less:
         cure = "look in `dmesg` why the driver does not take the cards"
         return Check("nvml", FAIL, "NVML answers, but lists no card", cure, details)
     failing = [text for card in snapshot.cards for text in _failures(card)]
@@ -58,8 +70,12 @@ def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
     reconciled = reconcile(snapshot, known)
     cards = [card for card in reconciled.cards if card.absent is not None]
     told = [f"{_place(card)}, {card.uuid}: {_why_absent(card)}" for card in cards]
-    # A slot that belongs to no known card has nothing but its index
-    return told + [f"card {slot.index}: {slot.fault.error}" for slot in reconciled.strangers]
+    # A slot that belongs to no known card has hardly more than its index
+    return told + [f"card {_named(slot)}: {slot.fault.error}" for slot in reconciled.strangers]
+
+
+def _named(slot: LostSlot) -> str:
+    return str(slot.index) if slot.uuid is None else f"{slot.index}, {slot.uuid}"
 
 
 def _why_absent(card: CardReading) -> str:
@@ -85,30 +101,30 @@ def _failures(card: CardReading) -> list[str]:
     return [f"{_place(card)}: {', '.join(failed)}"] if failed else []
 
 
-def check_driver_match(procfs: Path, snapshot: Snapshot) -> Check:
-    """The kernel module's version against the library's: after an upgrade they differ until a reboot."""
-    module = _module_version(procfs)
-    details = {"kernel_module": module, "library": snapshot.driver_version}
+def check_driver_match(module: Optional[str], snapshot: Snapshot, library: Optional[str] = None) -> Check:
+    """The kernel module's version against the library's: after an upgrade they differ until a reboot.
+
+    module: see `read_module_version`. library: what the library's file says, known also where NVML cannot start; of
+    one that has started the driver's own answer is that of the module.
+    """
+    library = library or snapshot.driver_version
+    details = {"kernel_module": module, "library": library}
     if snapshot.fault is not None and snapshot.fault.error == "LIB_RM_VERSION_MISMATCH":
-        summary = f"the kernel module is {module or 'of another version'}, the library is not"
+        summary = f"kernel module {module or 'of another version'}, library {library or 'of another version'}"
         return Check("driver_match", FAIL, summary, _REBOOT, details)
-    if module is None or snapshot.driver_version is None:
+    if module is None or library is None:
         return Check("driver_match", SKIP, "no two versions to compare", None, details)
-    if module != snapshot.driver_version:
-        summary = f"kernel module {module}, library {snapshot.driver_version}"
+    if module != library:
+        summary = f"kernel module {module}, library {library}"
         return Check("driver_match", FAIL, summary, _REBOOT, details)
     return Check("driver_match", OK, f"module and library are both {module}", None, details)
 
 
-def _module_version(procfs: Path) -> Optional[str]:
+def read_module_version(procfs: Path) -> Optional[str]:
+    """Version of the loaded kernel module; None when none is loaded."""
     try:
         text = (procfs / "driver/nvidia/version").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
     found = _MODULE_VERSION.search(text)
     return found.group(1) if found else None
-
-
-def check_persistence_mode() -> Check:
-    """Not read yet: without it the driver may unload between samples, which is slow but not wrong."""
-    return Check("persistence_mode", SKIP, "not looked at")

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
+from gua.clock import SET_CLOCK_MS
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.identity.proc import ProcFs
 from gua.model import Snapshot
-from gua.pci import PciDevice
+from gua.pci import PciDevice, normal_address
+from gua.units import format_duration, to_iso
+
+# The first line of its help: `NVIDIA System Management Interface -- v570.86.15`
+_SMI_VERSION = re.compile(r"System Management Interface\s+--\s+v(\d+\.\d+[\d.]*)")
+# Clocks that are kept set are stepped by less.
+_CLOCK_TOLERANCE_MS = 300_000
 
 
 def check_os(etc: Path = Path("/etc")) -> Check:
@@ -74,20 +82,41 @@ def _without_address(snapshot: Snapshot) -> int:
     return len(silent) + len(set(snapshot.mig_parents) - split)
 
 
-def normal_address(address: str) -> str:
-    """A PCI address as sysfs writes it: NVML says `00000000:3B:00.0` for `0000:3b:00.0`. Pure."""
-    domain, _, rest = address.lower().partition(":")
-    return f"{domain[-4:].rjust(4, '0')}:{rest}"
+def find_nvidia_smi() -> Optional[str]:
+    """Where the vendor's tool is; None when it is not on PATH."""
+    return shutil.which("nvidia-smi")
 
 
-def check_nvidia_smi(*, gpu_less: bool) -> Check:
-    """The vendor's own tool. The agent does without; people who look into a fault do not."""
-    found = shutil.which("nvidia-smi")
-    if found is not None:
-        return Check("nvidia_smi", OK, f"{found}", None, {"path": found})
-    if gpu_less:
+def check_nvidia_smi(found: Optional[str], told: str, module: Optional[str], *, gpu_less: bool) -> Check:
+    """The vendor's own tool. The agent does without; people who look into a fault do not.
+
+    told: what `nvidia-smi -h` printed, which asks no driver; empty when it did not answer.
+    """
+    if found is None and gpu_less:
         return Check("nvidia_smi", SKIP, "no NVIDIA device, so no nvidia-smi")
-    return Check("nvidia_smi", WARN, "nvidia-smi is not on PATH", "install the driver's utilities, to look into faults")
+    if found is None:
+        cure = "install the driver's utilities, to look into faults"
+        return Check("nvidia_smi", WARN, "nvidia-smi is not on PATH", cure, {"path": None, "version": None})
+    match = _SMI_VERSION.search(told)
+    version = None if match is None else match.group(1)
+    details = {"path": found, "version": version}
+    if version is not None and module is not None and version != module:
+        summary = f"{found} is version {version}, the kernel module {module}"
+        return Check("nvidia_smi", WARN, summary, "install the utilities of the driver's version", details)
+    return Check("nvidia_smi", OK, f"{found}, version {version or 'not told'}", None, details)
+
+
+def check_clock(now_ms: int, newest_tick_ms: Optional[int]) -> Check:
+    """Whether the clock was set at all, and whether it is behind what the history already tells."""
+    details = {"now": to_iso(now_ms), "newest_tick_at": None if newest_tick_ms is None else to_iso(newest_tick_ms)}
+    cure = "set it, and keep it set: `timedatectl set-ntp true`"
+    if now_ms < SET_CLOCK_MS:
+        return Check("clock", FAIL, f"the clock says {to_iso(now_ms)}: it was never set", cure, details)
+    behind_ms = 0 if newest_tick_ms is None else newest_tick_ms - now_ms
+    if behind_ms > _CLOCK_TOLERANCE_MS:
+        summary = f"the clock is {format_duration(behind_ms)} behind the newest tick of the history"
+        return Check("clock", WARN, summary, cure, details)
+    return Check("clock", OK, f"the clock is set: {to_iso(now_ms)}", None, details)
 
 
 def check_hidepid(mountinfo: str, *, groups: Sequence[int], root: bool) -> Check:

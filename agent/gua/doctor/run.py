@@ -4,59 +4,137 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from gua.clock import Clock
 from gua.collect import Sampler
-from gua.doctor import database, driver, host
-from gua.doctor.check import FAIL, SEVERITY, Check
+from gua.daemon.pause import refuse_when_paused
+from gua.doctor import database, driver, host, modes, sandbox
+from gua.doctor.beside import Beside
+from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
+from gua.doctor.question import Question, ask_module
+from gua.errors import GuaError, Paused
 from gua.host import procfs_root
 from gua.identity.proc import ProcFs
 from gua.location import Location
+from gua.model import Reason, Snapshot
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.units import to_iso
 
 SCHEMA = "gua.doctor/1"
 
+# The whole may take ten seconds, with what starting, killing and printing take.
+_BUDGET_S = 8.5
+# What is asked of healthy programs answers in less; without persistence mode a card needs seconds to wake.
+_ANSWER_S = 3.0
+# The request is a small file; a file system that does not give it by then will not answer for the database either.
+_PAUSE_S = 1.0
+_ORDER = list(QUESTIONS)
+
 
 def run_doctor(
     *, sampler: Sampler, clock: Clock, location: Location, trust_pid_namespace: bool, dev: Path = Path("/dev")
 ) -> dict[str, Any]:
-    """Look at everything, change nothing, and answer worst first.
+    """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
 
-    sampler: asked once; its deadline bounds the whole, and it is closed here. Ready means that no check failed.
+    sampler: asked once, as the daemon asks, and closed here. Its deadline must leave room within ten seconds: all
+    else is awaited for what is left of them.
     """
-    procfs = procfs_root()
-    devices = read_nvidia_devices(sysfs_root())
+    until_s = clock.monotonic_s() + _BUDGET_S
+    now_ms = clock.now_ms()
+    storing = Beside(lambda: database.look(location.path, now_ms))
+    smi = host.find_nvidia_smi()
+    help_text = Question([smi, "-h"]) if smi is not None else None
+    unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
     try:
-        snapshot = sampler.sample()
+        snapshot = _sample(sampler, location.path, now_ms)
+        # Before the sampler lets go of the driver, which without persistence mode would have to be woken again
+        found = _ask_modes(snapshot, dev, min(_ANSWER_S, until_s - clock.monotonic_s()))
     finally:
         sampler.close()
-    history = database.read_history(location.path)
+    seen = _Seen(
+        snapshot=snapshot,
+        modes=found,
+        smi=smi,
+        smi_help="" if help_text is None else help_text.answer(until_s - clock.monotonic_s()).text,
+        unit=unit.answer(until_s - clock.monotonic_s()).text,
+        storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
+    )
+    return to_document(_checks(seen, location, now_ms, dev, trusted=trust_pid_namespace), now_ms)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What those who may take long have answered. modes: None when nothing could be asked; texts: empty then."""
+
+    snapshot: Snapshot
+    modes: Optional[modes.Modes]
+    smi: Optional[str]
+    smi_help: str
+    unit: str
+    storage: database.Storage
+
+
+def _sample(sampler: Sampler, database_path: Path, now_ms: int) -> Snapshot:
+    """One sample; none while somebody has asked that the driver be left alone: opening it would spoil a reset."""
+    try:
+        Beside(lambda: refuse_when_paused(database_path, now_ms)).result(_PAUSE_S)
+    except Paused as exc:
+        return driver.left_alone(str(exc))
+    except GuaError:
+        pass  # a request that nobody can read is obeyed by nobody
+    return sampler.sample()
+
+
+def _ask_modes(snapshot: Snapshot, dev: Path, timeout_s: float) -> Optional[modes.Modes]:
+    """Asked only of a driver that has just answered: one that hangs would hold this program too."""
+    hung = snapshot.unresponsive or any(slot.reason is Reason.UNRESPONSIVE for slot in snapshot.lost)
+    if hung or driver.is_left_alone(snapshot):
+        return None
+    return modes.parse_modes(ask_module("gua.nvml.modes", str(dev / "nvidiactl")).answer(timeout_s).text)
+
+
+def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted: bool) -> list[Check]:
+    procfs = procfs_root()
+    devices = read_nvidia_devices(sysfs_root())
+    module = driver.read_module_version(procfs)
+    snapshot, history = seen.snapshot, seen.storage.history
     # A card that died in a reboot is on no bus any more, and loads no driver: the history alone knows of it
     gpu_less = is_gpu_less(devices, procfs) and not history.known
-    checks = [
+    mounts = _mountinfo(procfs)
+    return [
         host.check_os(),
         host.check_device_files(dev, gpu_less=gpu_less, nvml_works=bool(snapshot.cards)),
+        sandbox.check_sandbox(
+            seen.unit,
+            mounts,
+            driver_loaded=module is not None,
+            control_there=(dev / "nvidiactl").exists(),
+            control_errno=None if seen.modes is None else seen.modes.control_errno,
+        ),
         host.check_pci(devices, snapshot),
-        host.check_nvidia_smi(gpu_less=gpu_less),
+        host.check_nvidia_smi(seen.smi, seen.smi_help, module, gpu_less=gpu_less),
         driver.check_nvml(snapshot, history.known, gpu_less=gpu_less),
-        driver.check_driver_match(procfs, snapshot),
-        driver.check_persistence_mode(),
-        host.check_hidepid(_mountinfo(procfs), groups=os.getgroups(), root=os.geteuid() == 0),
-        host.check_pid_namespace(ProcFs(procfs), trusted=trust_pid_namespace),
+        driver.check_driver_match(module, snapshot, None if seen.modes is None else seen.modes.library_version),
+        modes.check_bindings(snapshot, seen.modes),
+        modes.check_mig(snapshot, seen.modes),
+        modes.check_persistence_mode(seen.modes),
+        host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0),
+        host.check_pid_namespace(ProcFs(procfs), trusted=trusted),
+        host.check_clock(now_ms, history.newest_ms),
         database.check_database(location, history),
-        database.check_database_rights(location.path),
-        database.check_database_filesystem(location.path),
-        database.check_daemon(location.path, history, now_ms=clock.now_ms(), gpu_less=gpu_less),
+        database.check_database_integrity(history),
+        seen.storage.rights,
+        seen.storage.filesystem,
+        database.check_daemon(seen.storage.running, history, now_ms=now_ms, gpu_less=gpu_less),
         database.check_cloud(),
     ]
-    return to_document(checks, clock.now_ms())
 
 
 def to_document(checks: Sequence[Check], now_ms: int) -> dict[str, Any]:
-    """The checks as `gua.doctor/1`, worst first, else in their order. Pure."""
+    """The checks as `gua.doctor/1`, worst first, else in the order of QUESTIONS. Pure."""
     return {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
@@ -69,9 +147,13 @@ def to_document(checks: Sequence[Check], now_ms: int) -> dict[str, Any]:
                 "cure": check.cure,
                 "details": dict(check.details),
             }
-            for check in sorted(checks, key=lambda check: SEVERITY.index(check.status))
+            for check in sorted(checks, key=_rank)
         ],
     }
+
+
+def _rank(check: Check) -> tuple[int, int]:
+    return SEVERITY.index(check.status), _ORDER.index(check.id) if check.id in _ORDER else len(_ORDER)
 
 
 def _mountinfo(procfs: Path) -> str:

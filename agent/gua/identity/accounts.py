@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
@@ -29,6 +29,7 @@ class Accounts:
 
     uid_min: int = _UID_MIN
     subordinate: tuple[SubordinateRange, ...] = ()
+    _owners: dict[int, Optional[str]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_ordinary(self, uid: int) -> bool:
         """Whether a uid can belong to a person: no root, no system account, nobody or service."""
@@ -36,12 +37,38 @@ class Accounts:
 
     def subordinate_owner(self, uid: int) -> Optional[str]:
         """Whose containers run under this uid; None when it lies in no range."""
-        return next((entry.owner for entry in self.subordinate if uid in entry.uids), None)
+        if uid not in self._owners:  # a large directory has a range for each of its thousands of people
+            self._owners[uid] = next((entry.owner for entry in self.subordinate if uid in entry.uids), None)
+        return self._owners[uid]
 
 
 def read_accounts(etc: Path = Path("/etc")) -> Accounts:
     """The rules of the host; a file that is missing or unreadable leaves the usual ones."""
     return Accounts(_parse_uid_min(_read(etc / "login.defs")), _parse_subuid(_read(etc / "subuid")))
+
+
+class AccountFiles:
+    """The host's rules over time, read anew only when one of their files changed."""
+
+    def __init__(self, etc: Path = Path("/etc")) -> None:
+        self._etc = etc
+        self._stamp: Optional[tuple[object, ...]] = None
+        self._accounts = Accounts()
+
+    def read(self) -> Accounts:
+        """The rules as they are now."""
+        stamp = tuple(_stamp(self._etc / name) for name in ("login.defs", "subuid"))
+        if stamp != self._stamp:
+            self._stamp, self._accounts = stamp, read_accounts(self._etc)
+        return self._accounts
+
+
+def _stamp(path: Path) -> Optional[tuple[int, int, int]]:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _parse_uid_min(text: str) -> int:

@@ -7,7 +7,9 @@ Both cgroup versions write the same names; version 1 writes them once per contro
     /machine.slice/libpod-64HEX.scope/container                     podman
     /kubepods.slice/.../cri-containerd-64HEX.scope                  kubernetes on containerd (crio-64HEX: on CRI-O)
     /kubepods/burstable/podUUID/64HEX                               kubernetes, cgroupfs driver
+    /system.slice/nerdctl-64HEX.scope  /default/64HEX               containerd by itself
     /lxc.payload.NAME/...  /lxc/NAME/...                            LXC, LXD, Incus
+    /machine.slice/machine-NAME.scope/payload/...                   systemd-nspawn
     /system.slice/slurmstepd.scope/job_1234/step_0/user/task_0      Slurm, version 2
     /slurm/uid_1000/job_1234/step_batch                             Slurm, version 1
 """
@@ -19,17 +21,25 @@ from collections.abc import Sequence
 from typing import Optional
 
 # conmon is podman's and CRI-O's minder on the host side, not in the container
-_HEX_ID = re.compile(r"(?:^|[/:-])(?<!conmon-)([0-9a-f]{64})(?:\.scope)?(?=/|$)")
-_LXC_NAME = re.compile(r"/(?:lxc\.payload[./]|lxc/)([^/]+)")
+_CONTAINER = re.compile(
+    r"(?:^|[/:-])(?<!conmon-)(?P<hex>[0-9a-f]{64})(?:\.scope)?(?=/|$)"
+    r"|/(?:lxc\.payload[./]|lxc/)(?P<lxc>[^/]+)"
+    r"|/machine-(?P<nspawn>[^/]+)\.scope/payload(?=/|$)"
+)
 _SLURM_JOB = re.compile(r"slurm.*?/job_(\d+)(?=/|$)")
-_USER_SLICE = re.compile(r"/user-(\d+)\.slice(?=/|$)")
+# At the top only: below a container it is the container's systemd that numbers its own users
+_USER_SLICE = re.compile(r"^(?:/\.\.)*/user\.slice/user-(\d+)\.slice(?=/|$)")
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")  # how systemd writes `-` within a name
 
 _SHORT_ID = 12  # as `docker ps` prints it
 
 
 def container_id(cgroups: Sequence[str]) -> Optional[str]:
-    """The whole id of the outermost container (the one the host's own tools list), or an LXC container's name."""
-    return _first(_HEX_ID, cgroups) or _first(_LXC_NAME, cgroups)
+    """The whole id of the outermost container (the one the host's own tools list), or a system container's name."""
+    found = next((match for match in map(_CONTAINER.search, cgroups) if match is not None), None)
+    if found is None:
+        return None
+    return found["hex"] or found["lxc"] or _ESCAPED.sub(lambda code: chr(int(code.group(1), 16)), found["nspawn"])
 
 
 def short_container_id(identifier: str) -> str:
@@ -38,8 +48,8 @@ def short_container_id(identifier: str) -> str:
 
 
 def slurm_job(cgroups: Sequence[str]) -> Optional[str]:
-    """The number of the Slurm job a process runs in."""
-    return _first(_SLURM_JOB, cgroups)
+    """The number of the Slurm job a process runs in; what people name their own sessions' cgroups is none."""
+    return _first(_SLURM_JOB, [path for path in cgroups if _USER_SLICE.match(path) is None])
 
 
 def slice_uid(cgroups: Sequence[str]) -> Optional[int]:

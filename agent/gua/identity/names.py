@@ -27,8 +27,8 @@ V = TypeVar("V")
 def look_up_name(uid: int) -> Optional[str]:
     """The account name of a uid; None when no directory knows it. May block as long as NSS does."""
     try:
-        return storable(pwd.getpwuid(uid).pw_name)
-    except KeyError:
+        return storable(pwd.getpwuid(uid).pw_name) or None
+    except (KeyError, ValueError, OSError):
         return None
 
 
@@ -36,7 +36,7 @@ def look_up_uid(name: str) -> Optional[int]:
     """The uid of an account name; None when no directory knows it. May block as long as NSS does."""
     try:
         return pwd.getpwnam(name).pw_uid
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OSError):
         return None
 
 

@@ -17,6 +17,10 @@ _HOST_PID_NAMESPACE = "pid:[4026531836]"
 _NO_LOGIN_UID = 4294967295
 # Deeper trees than this are loops or attacks; real ones have a dozen levels.
 _MAX_ANCESTORS = 64
+# A container may mount a hundred thousand things; a thousand lines are this much.
+_MOUNTS_LIMIT = 256 << 10
+# The other files have a few lines; only a process in thousands of cgroup hierarchies would fill this.
+_FILE_LIMIT = 16 << 10
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class ProcFs:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._prefix = f"{root}/"
 
     def boot_id(self) -> str:
         """The id of this boot; empty where the kernel shows none."""
@@ -81,15 +86,21 @@ class ProcFs:
             yield stat.name
             pid = stat.parent_pid
 
+    def mounts(self, pid: int) -> bytes:
+        """The mount table that a process sees, of a huge one the beginning; empty when it cannot be read."""
+        return self._read(f"{pid}/mountinfo", _MOUNTS_LIMIT)
+
+    def host_mounts(self) -> bytes:
+        """The host's own mount table: that of its first process, for ours may be a unit's with a view of its own."""
+        return self.mounts(1) or self._read("self/mountinfo", _MOUNTS_LIMIT)
+
     def _read_stat(self, pid: int) -> Optional[Stat]:
         return parse_stat(self._read(f"{pid}/stat"))
 
     def _owner_uid(self, pid: int) -> Optional[int]:
         # Not the directory's owner: that is root for a process that the kernel holds undumpable.
-        for line in self._read(f"{pid}/status").splitlines():
-            if line.startswith(b"Uid:"):
-                return _number(line.split()[1:2])
-        return None
+        _, _, line = self._read(f"{pid}/status").partition(b"\nUid:")
+        return _number(line[:80].split(maxsplit=1)[:1])
 
     def _login_uid(self, pid: int) -> Optional[int]:
         uid = _number(self._read(f"{pid}/loginuid").split()[:1])
@@ -99,11 +110,28 @@ class ProcFs:
         lines = decode_bytes(self._read(f"{pid}/cgroup")).splitlines()
         return tuple(line.split(":", 2)[2] for line in lines if line.count(":") >= 2)
 
-    def _read(self, name: str) -> bytes:
+    def _read(self, name: str, limit: int = _FILE_LIMIT) -> bytes:
+        """The first `limit` bytes of a file; empty when it cannot be read. By bare calls: a tick reads a hundred."""
         try:
-            return (self._root / name).read_bytes()
+            fd = os.open(f"{self._prefix}{name}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return b""
+        try:
+            return _read_whole(fd, limit)
+        except OSError:
+            return b""
+        finally:
+            os.close(fd)
+
+
+def _read_whole(fd: int, limit: int) -> bytes:
+    found = os.read(fd, limit)
+    while len(found) < limit:
+        more = os.read(fd, limit - len(found))
+        if not more:
+            break
+        found += more
+    return found
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Optional
 
 from gua.clock import Clock
-from gua.identity.accounts import Accounts, read_accounts
+from gua.identity.accounts import AccountFiles, Accounts, read_accounts
 from gua.identity.containers import container_id, short_container_id, slice_uid, slurm_job
+from gua.identity.mounts import mount_hint
 from gua.identity.names import CachedLookup, look_up_name, look_up_uid
 from gua.identity.proc import ProcessFacts, ProcFs
 from gua.model import USER_UNKNOWN, ProcessIdentity, UserSource
@@ -16,8 +17,8 @@ from gua.model import USER_UNKNOWN, ProcessIdentity, UserSource
 # Names as the kernel keeps them, cut to 15 characters. What one of these started carries the login uid of whoever
 # restarted the engine, so it says nothing about who runs the container.
 _ENGINES = frozenset(
-    {"dockerd", "containerd", "containerd-shim", "conmon", "crio", "lxc-start", "lxc-execute", "lxd", "incusd"}
-    | {"systemd-nspawn"}
+    {"dockerd", "dockerd-current", "docker-containe", "containerd", "containerd-shim", "conmon", "crio"}
+    | {"podman", "buildkitd", "kubelet", "runc", "crun", "lxc-start", "lxc-execute", "lxd", "incusd", "systemd-nspawn"}
 )
 
 Named = tuple[str, UserSource, Optional[int]]
@@ -40,12 +41,16 @@ class Identifier:
         self._uid_of = uid_of
         self._accounts = accounts
         self._boot_id = procfs.boot_id()
+        self._hints: dict[tuple[int, int], Optional[str]] = {}  # of the containers' processes seen last time
         self._blind = procfs.is_foreign_namespace() and not trust_pid_namespace
 
     def identify(self, pids: Iterable[int]) -> Mapping[int, ProcessIdentity]:
         """An identity for every pid; user `unknown` where nothing can be read or pids mean nothing here."""
         accounts = self._accounts()
-        return {pid: self._identify(pid, accounts) for pid in pids}
+        found = {pid: self._identify(pid, accounts) for pid in pids}
+        alive = {(identity.pid, identity.start_ticks) for identity in found.values()}
+        self._hints = {key: hint for key, hint in self._hints.items() if key in alive}
+        return found
 
     def _identify(self, pid: int, accounts: Accounts) -> ProcessIdentity:
         facts = None if self._blind else self._procfs.read_process(pid)
@@ -65,7 +70,15 @@ class Identifier:
             login_uid=facts.login_uid,
             container_id=container,
             slurm_job=slurm_job(facts.cgroups),
+            mount_hint=None if container is None else self._mount_hint(facts),
         )
+
+    def _mount_hint(self, facts: ProcessFacts) -> Optional[str]:
+        """Read once in the life of a process: its mounts hardly change, and the tables can be long."""
+        key = (facts.pid, facts.start_ticks)
+        if key not in self._hints:
+            self._hints[key] = mount_hint(self._procfs.mounts(facts.pid), self._procfs.host_mounts())
+        return self._hints[key]
 
     def _name_user(self, facts: ProcessFacts, container: Optional[str], accounts: Accounts) -> Named:
         rules = self._rules(facts, container, accounts)
@@ -105,4 +118,10 @@ class Identifier:
 def build_identifier(procfs_root: Path, clock: Clock, *, trust_pid_namespace: bool) -> Identifier:
     """An identifier for this host."""
     names, uids = CachedLookup(clock, look_up_name), CachedLookup(clock, look_up_uid)
-    return Identifier(ProcFs(procfs_root), names.get, uids.get, trust_pid_namespace=trust_pid_namespace)
+    return Identifier(
+        ProcFs(procfs_root),
+        names.get,
+        uids.get,
+        trust_pid_namespace=trust_pid_namespace,
+        accounts=AccountFiles().read,
+    )

@@ -6,7 +6,7 @@ a process ties that process to the driver's life.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import pynvml
 
@@ -20,7 +20,7 @@ FUNCTION_NOT_FOUND = "FUNCTION_NOT_FOUND"
 GPU_IS_LOST = "GPU_IS_LOST"
 # This card, driver or pair of driver and bindings cannot do that: asking again gives the same answer.
 UNSUPPORTED_ERRORS = frozenset({"NOT_SUPPORTED", FUNCTION_NOT_FOUND, "ARGUMENT_VERSION_MISMATCH", "DEPRECATED"})
-# No call will work any more in this process, whichever card it is about.
+# The driver cannot be used from this process any more, when every card says so.
 DRIVER_ERRORS = frozenset({"UNINITIALIZED", "DRIVER_NOT_LOADED", "LIB_RM_VERSION_MISMATCH", "LIBRARY_NOT_FOUND"})
 
 # What newer bindings make of a function the driver lacks; older ones do not have the class.
@@ -29,6 +29,14 @@ _LIBRARY_MISMATCH: Any = getattr(pynvml, "NVMLLibraryMismatchError", ())
 _ERROR_NAMES: dict[int, str] = {
     value: name[len("NVML_ERROR_") :] for name, value in vars(pynvml).items() if name.startswith("NVML_ERROR_")
 }
+_ERROR_NAMES[0] = "SUCCESS"  # older bindings raise it where a list is empty
+
+# A list may grow between the call that asks for its length and the one that fetches it.
+_STABLE_TRIES = 3
+
+# Functions that were asked for and that the driver, or the bindings, do not have. pynvml is one per process as well.
+missing: set[str] = set()
+_observers: list[Callable[[str], None]] = []
 
 
 class CallFailed(Exception):
@@ -39,17 +47,20 @@ class CallFailed(Exception):
         self.fault = fault
 
 
-class DriverFailed(CallFailed):
-    """The driver as a whole cannot be used from this process any more."""
+def observe(observer: Callable[[str], None]) -> None:
+    """Have the name of every call told to `observer` just before it begins."""
+    _observers.append(observer)
 
 
 def call(name: str, *args: Any) -> Any:
     """What the NVML function `name` returns, as pynvml gives it.
 
-    Raises DriverFailed for an error that concerns every card, CallFailed for any other, also where the bindings
-    lack the function (FUNCTION_NOT_FOUND) or stumble themselves (the exception's class is the error's name).
+    Raises CallFailed, also where the bindings lack the function (FUNCTION_NOT_FOUND) or stumble themselves (the
+    exception's class is the error's name).
     """
     function = getattr(pynvml, name, None)
+    for observer in _observers:
+        observer(name)
     if function is None:
         raise failure(name, FUNCTION_NOT_FOUND, "the installed nvidia-ml-py does not have it")
     try:
@@ -62,11 +73,32 @@ def call(name: str, *args: Any) -> Any:
         raise failure(name, type(exc).__name__, _one_line(exc)) from exc
 
 
+def call_until_stable(name: str, *args: Any) -> Any:
+    """`call` for a list that others may make longer meanwhile: asked again, a few times, when it did."""
+    for _ in range(_STABLE_TRIES - 1):
+        try:
+            return call(name, *args)
+        except CallFailed as exc:
+            if exc.fault.error != "INSUFFICIENT_SIZE":
+                raise
+    return call(name, *args)
+
+
+def make(name: str) -> Any:
+    """A new structure of the bindings. Raises CallFailed where they do not have it."""
+    structure = getattr(pynvml, name, None)
+    if structure is None:
+        raise failure(name, FUNCTION_NOT_FOUND, "the installed nvidia-ml-py does not have it")
+    return structure()
+
+
 def failure(name: str, error: str, message: str) -> CallFailed:
-    """The exception for one failed call, of the class and kind that belong to its error."""
+    """The exception for one failed call, of the kind that belongs to its error."""
+    if error == FUNCTION_NOT_FOUND:
+        missing.add(name)
     kind = FaultKind.UNSUPPORTED if error in UNSUPPORTED_ERRORS else FaultKind.FAILED
     fault = Fault(call=name, error=error, kind=kind, message=message)
-    return DriverFailed(fault) if error in DRIVER_ERRORS else CallFailed(fault)
+    return CallFailed(fault)
 
 
 def call_text(name: str, *args: Any) -> str:

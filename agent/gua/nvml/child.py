@@ -14,12 +14,17 @@ from typing import Optional
 
 from gua.clock import Clock
 from gua.model import Snapshot
+from gua.nvml.leave_out import LeaveOut
+from gua.nvml.progress import Position, Progress
 
 COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 0.5
+# An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
+# names may be others by now.
+_LATE_S = 1.0
 # From the third on: what unpickling and unpacking rubbish raises.
 _NO_MESSAGE = (
     EOFError,
@@ -34,7 +39,14 @@ _NO_MESSAGE = (
 
 
 class NoAnswer(Exception):
-    """The child did not answer in time. It may be working, stopped, or held in the kernel."""
+    """The child did not answer in time. It may be working, stopped, or held in the kernel.
+
+    at: the call about a card that it was in for too long; None when there is none to blame.
+    """
+
+    def __init__(self, at: Optional[Position] = None) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 class ChildEnded(Exception):
@@ -48,16 +60,18 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], *, clock: Clock, deadline_s: float) -> None:
-        self._clock, self._deadline_s = clock, deadline_s
+        self._clock = clock
         self._number = 0
         self.ready = False
         self.started_s = clock.monotonic_s()
+        self._progress = Progress.create()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = _start(command, theirs.fileno())
+                self._process = _start(command, theirs.fileno(), self._progress.fd)
             except OSError:
                 ours.close()
+                self._progress.close()
                 raise
         # A child stopped in the middle of its answer must not hold the reader: recv itself knows no time limit.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(deadline_s))
@@ -71,14 +85,19 @@ class Child:
         """Whether the process is gone, and reaped by this."""
         return self._process.poll() is not None
 
-    def ask(self) -> Snapshot:
-        """The child's snapshot, taken after this call began. Raises NoAnswer at the deadline, or ChildEnded."""
+    def ask(self, leave_out: LeaveOut, *, until_s: float, stall_s: float) -> Snapshot:
+        """The child's snapshot, taken after this call began, without the cards of `leave_out`.
+
+        Raises NoAnswer at `until_s` (monotonic), or once the child is in one call about a card for `stall_s`;
+        ChildEnded.
+        """
         self._number += 1
-        until_s = self._clock.monotonic_s() + self._deadline_s
         try:
-            self._channel.send(self._number)
-            while self._channel.poll(max(0.0, until_s - self._clock.monotonic_s())):
+            self._channel.send((self._number, leave_out) if leave_out else self._number)
+            while self._channel.poll(self._patience_s(until_s, stall_s)):
                 snapshot = self._receive()
+                if self._clock.monotonic_s() > until_s + _LATE_S:
+                    raise NoAnswer
                 if snapshot is not None:
                     return snapshot
         except BlockingIOError as exc:
@@ -86,7 +105,22 @@ class Child:
             raise NoAnswer from exc
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc
-        raise NoAnswer
+        # A call that began late in the sample only came last: then the host is slow, and no card hangs
+        raise NoAnswer(self._stalled(stall_s / 2))
+
+    def _patience_s(self, until_s: float, stall_s: float) -> float:
+        """Let time pass until there is something to receive or to give up; then 0."""
+        while True:
+            left_s = until_s - self._clock.monotonic_s()
+            if left_s <= 0 or self._stalled(stall_s) is not None or self._channel.poll(min(left_s, stall_s / 4)):
+                return 0.0
+
+    def _stalled(self, stall_s: float) -> Optional[Position]:
+        """The call about a card that it is in for so long."""
+        position = self._progress.read()
+        if position is None or not position.place or self._clock.monotonic_s() - position.since_s < stall_s:
+            return None
+        return position
 
     def _receive(self) -> Optional[Snapshot]:
         """One message; None when it is not the answer: word that NVML is up, or what came too late last time."""
@@ -106,15 +140,20 @@ class Child:
 
     def kill(self) -> bool:
         """Kill and reap it; whether that worked. Not, while a driver call holds it: try `has_ended` again later."""
-        self._channel.close()
+        self._close()
         if not self.has_ended():
             self._process.kill()
         return self._wait(_REAP_S)
 
     def end(self) -> bool:
         """Let it shut NVML down, kill it when it takes too long; whether it is reaped. At most one second."""
-        self._channel.close()
+        self._close()
         return self._wait(_GENTLE_S) or self.kill()
+
+    def _close(self) -> None:
+        if not self._channel.closed:
+            self._channel.close()
+            self._progress.close()
 
     def _wait(self, timeout_s: float) -> bool:
         try:
@@ -124,10 +163,10 @@ class Child:
         return True
 
 
-def _start(command: Sequence[str], fd: int) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], *fds: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*command, str(fd)],
-        pass_fds=(fd,),
+        [*command, *map(str, fds)],
+        pass_fds=fds,
         # Nothing but the socket is a channel: what the driver's library prints goes nowhere.
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

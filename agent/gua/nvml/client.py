@@ -4,6 +4,9 @@ A child is replaced when it missed its deadline, ended, met a driver-level error
 a library does whose driver was upgraded beneath it). There is never a second child while the first cannot be
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
+A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
+reads the rest: a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
+
 A driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
 tick, except that after one younger than a second one tick is left out. At the usual intervals every tick looks
 anew; at 200 ms a broken driver costs one start every other tick.
@@ -16,8 +19,11 @@ from collections.abc import Sequence
 from typing import Optional
 
 from gua.clock import Clock
-from gua.model import Fault, FaultKind, Snapshot
+from gua.model import Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
+from gua.nvml.isolation import Isolation
+from gua.nvml.leave_out import LeaveOut
+from gua.nvml.progress import Position
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +40,9 @@ _UNRESPONSIVE = Snapshot(unresponsive=True)
 class WorkerClient:
     """The `gua.collect.Sampler` of real hosts. Not for use by several threads.
 
-    deadline_s: longest a sample takes (plus half a second to reap a killed child); until start_grace_s after its
+    deadline_s: longest a sample takes (plus a second to reap killed children); until start_grace_s after its
     start a child still initialising NVML is left to finish, and meanwhile samples are unresponsive.
-    command: what to start, for tests; the number of the socket is appended.
+    command: what to start, for tests; the number of the socket is appended, and that of the progress memory.
     """
 
     def __init__(
@@ -52,7 +58,9 @@ class WorkerClient:
         self._child: Optional[Child] = None
         self._unreaped: Optional[Child] = None
         self._last_start_s: Optional[float] = None
-        self._left_out = False
+        self._tick_left_out = False
+        self._isolation = Isolation()
+        self._missing_calls: frozenset[str] = frozenset()
         self._failure = _UNRESPONSIVE
         self._warned_s: dict[str, float] = {}
 
@@ -62,49 +70,94 @@ class WorkerClient:
             return _UNRESPONSIVE
         self._unreaped = None
         if self._child is not None and self._child.has_ended():
-            self._warn("sampling child ended between ticks pid=%d", self._child.pid)
+            self._warn("the sampling child ended between two ticks")
             self._failed(_fault("WORKER_ENDED", "the sampling process ended between two ticks"))
             self._retire(self._child)
         if self._child is None and self._too_soon():
             return self._failure
+        until_s = self._clock.monotonic_s() + self._deadline_s
         try:
-            return self._ask(self._child or self._start())
+            return self._sample_until(until_s)
         except OSError as exc:
             return self._failed(_fault("WORKER_NOT_STARTED", f"no process could be started: {exc}"))
 
-    def close(self) -> None:
-        """End the child, within two seconds. One that a driver call holds in the kernel is left behind."""
+    def close(self) -> bool:
+        """End the child, within two seconds; whether nothing holds the driver any more.
+
+        A child that a driver call holds in the kernel is left behind; ask again later.
+        """
+        if self._unreaped is not None and self._unreaped.has_ended():
+            self._unreaped = None
         if self._child is not None and not self._child.end():
             logger.warning("sampling child left behind, held by the driver pid=%d", self._child.pid)
             self._unreaped = self._child
         self._child = None
+        return self._unreaped is None
 
     def _start(self) -> Child:
         self._last_start_s = self._clock.monotonic_s()
         self._child = Child(self._command, clock=self._clock, deadline_s=self._deadline_s)
         return self._child
 
-    def _ask(self, child: Child) -> Snapshot:
+    def _sample_until(self, until_s: float) -> Snapshot:
+        leave_out = self._isolation.left_out(self._clock.monotonic_s())
+        child = self._child or self._start()
         try:
-            snapshot = child.ask()
-        except NoAnswer:
-            return self._unanswered(child)
+            return self._ask(child, leave_out, until_s)
+        except NoAnswer as exc:
+            if exc.at is None:
+                return self._unanswered(child)
+            return self._sample_without(exc.at, child, leave_out, until_s)
+
+    def _sample_without(self, at: Position, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
+        """The other cards, by a new child: the one asked hangs in a call about one."""
+        self._blame(at)
+        self._retire(child)
+        if self._unreaped is not None:
+            return self._failed(None)
+        successor = self._start()
+        try:
+            return self._ask(successor, {**leave_out, at.place: at.call}, until_s)
+        except NoAnswer as exc:
+            if exc.at is not None:
+                self._blame(exc.at)
+            return self._unanswered(successor)
+
+    def _blame(self, at: Position) -> None:
+        self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
+        self._warn(f"{at.call} does not return on card {at.place}: the card is left out for now")
+
+    def _ask(self, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
+        """One answer. Raises NoAnswer."""
+        try:
+            snapshot = child.ask(leave_out, until_s=until_s, stall_s=self._deadline_s / 2)
         except ChildEnded as exc:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))
+        self._say_missing(snapshot)
+        if _only_hung(snapshot):
+            self._isolation.forget()
+            return self._failed(None)
         if snapshot.fault is None and (snapshot.cards or not snapshot.lost):
+            self._isolation.answered(leave_out)
             return snapshot
+        self._isolation.forget()
         self._retire(child)
         self._failure = snapshot
         return snapshot
 
+    def _say_missing(self, snapshot: Snapshot) -> None:
+        new = frozenset(snapshot.missing_calls) - self._missing_calls
+        if new:
+            logger.info("this driver or nvidia-ml-py does not have %s", ", ".join(sorted(new)))
+        self._missing_calls |= new
+
     def _unanswered(self, child: Child) -> Snapshot:
         age_s = self._clock.monotonic_s() - child.started_s
         if child.ready or age_s >= self._start_grace_s:
-            self._warn("sampling child missed its deadline pid=%d deadline_s=%.1f", child.pid, self._deadline_s)
+            self._warn(f"sampling child missed its deadline of {self._deadline_s:g} s")
             self._retire(child)
-        self._failure = _UNRESPONSIVE
-        return _UNRESPONSIVE
+        return self._failed(None)
 
     def _retire(self, child: Child) -> None:
         self._child = None
@@ -114,20 +167,27 @@ class WorkerClient:
 
     def _too_soon(self) -> bool:
         young = self._last_start_s is not None and self._clock.monotonic_s() - self._last_start_s < _YOUNG_S
-        self._left_out = young and not self._left_out
-        return self._left_out
+        self._tick_left_out = young and not self._tick_left_out
+        return self._tick_left_out
 
-    def _warn(self, message: str, *values: object) -> None:
+    def _warn(self, message: str) -> None:
         """Log; the same again only after a while, for a broken driver gives cause at every tick."""
         now_s = self._clock.monotonic_s()
         if now_s - self._warned_s.get(message, -_REPEAT_S) >= _REPEAT_S:
             self._warned_s[message] = now_s
-            logger.warning(message, *values)
+            logger.warning("%s", message)
 
-    def _failed(self, fault: Fault) -> Snapshot:
-        self._failure = Snapshot(fault=fault)
+    def _failed(self, fault: Optional[Fault]) -> Snapshot:
+        """What this sample says, and those of the ticks left out after it: a fault, or None for no answer at all."""
+        self._failure = _UNRESPONSIVE if fault is None else Snapshot(fault=fault)
         return self._failure
 
 
 def _fault(error: str, message: str) -> Fault:
     return Fault(call="gua.nvml.worker", error=error, kind=FaultKind.FAILED, message=message)
+
+
+def _only_hung(snapshot: Snapshot) -> bool:
+    """Whether there are cards, and all were left out: then the driver as a whole does not answer."""
+    hung = [slot.reason is Reason.UNRESPONSIVE for slot in snapshot.lost]
+    return not snapshot.cards and bool(hung) and all(hung)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from gua.model import Fault, FaultKind, MemorySource
-from gua.nvml.bindings import MEMORY_V2, CallFailed, DriverFailed, believable, call, failure
+from gua.nvml.bindings import MEMORY_V2, CallFailed, believable, call, failure
 from gua.units import bytes_to_mb
 
 _CALL = "nvmlDeviceGetMemoryInfo"
@@ -35,12 +35,10 @@ def read_memory(handle: Any, board: Optional[str]) -> MemoryReading:
     """Memory of one card or MIG instance; `board` is its name where known.
 
     v2 is asked first: its "used" leaves out what the driver reserves for itself, v1 counts that as used.
-    Raises DriverFailed only.
+    Never raises for NVML trouble.
     """
     try:
         return _read_newest(handle)
-    except DriverFailed:
-        raise
     except CallFailed as exc:
         by_design = exc.fault.error == "NOT_SUPPORTED" and board is not None and UNIFIED_BOARDS.search(board)
         return MemoryReading(source=MemorySource.UNIFIED if by_design else None, fault=exc.fault)

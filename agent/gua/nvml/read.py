@@ -2,83 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Optional, Union
 
-from gua.model import READING_HANDLE, READING_NAME, READING_PCI, CardReading, Fault, LostSlot, Snapshot
-from gua.nvml.bindings import GPU_IS_LOST, MIG_ENABLED, CallFailed, DriverFailed, call, call_text
-from gua.nvml.cards import Attempts, Slot, read_card
-from gua.nvml.processes import read_pid_max
+from gua.model import (
+    READING_MIG,
+    READING_NAME,
+    READING_PCI,
+    CardReading,
+    Fault,
+    FaultKind,
+    LostSlot,
+    Snapshot,
+)
+from gua.nvml import bindings
+from gua.nvml.attempts import Attempts
+from gua.nvml.bindings import DRIVER_ERRORS, MIG_ENABLED, CallFailed, call, call_text
+from gua.nvml.cards import CardReader, Slot
+from gua.nvml.leave_out import NOTHING, LeaveOut, left_out
+from gua.nvml.mig import MigReader
+from gua.nvml.processes import read_lists, read_pid_max
+from gua.nvml.progress import Progress
 
 Found = Union[CardReading, LostSlot]
 
 
 class NvmlReader:
-    """NVML in this process, from `open` to `close`. Not for use by several threads."""
+    """NVML in this process, from `open` to `close`. Not for use by several threads.
 
-    def __init__(self) -> None:
+    progress: where to tell which call of which card is under way.
+    """
+
+    def __init__(self, progress: Optional[Progress] = None) -> None:
+        self._progress = progress
         self._driver_version: Optional[str] = None
         self._nvml_version: Optional[str] = None
-        # By UUID, for as long as this initialisation lasts. MIG instances are not kept: the same UUID may come
-        # back with another profile.
+        # By UUID, for as long as this initialisation lasts.
         self._names: dict[str, str] = {}
         self._pci_bus_ids: dict[str, str] = {}
+        self._mig_on: dict[str, bool] = {}
         self._pid_max = 0
-        self._mig_parents: list[str] = []  # met in the reading under way
+        self._cards = CardReader()
+        self._mig = MigReader(self._cards, self._enter)
 
     def open(self) -> Optional[Fault]:
         """Load the library and initialise it. None when that worked, else what failed."""
-        attempts = Attempts({})
+        if self._progress is not None:
+            bindings.observe(self._progress.call)
+        attempts = Attempts()
         try:
             call("nvmlInit")
             self._driver_version = attempts.take("driver", call_text, "nvmlSystemGetDriverVersion")
             self._nvml_version = attempts.take("nvml", call_text, "nvmlSystemGetNVMLVersion")
         except CallFailed as exc:
             return exc.fault
-        self._pid_max = read_pid_max()
+        self._pid_max = self._mig.pid_max = read_pid_max()
         return None
 
     def close(self) -> None:
         """Let go of the driver; what it says to that is of no interest any more."""
+        self._mig.close()
         try:
             call("nvmlShutdown")
         except CallFailed:
             return
 
-    def read(self) -> Snapshot:
-        """All cards now. A driver-level error is the snapshot's `fault`; nothing is raised for NVML trouble."""
-        self._mig_parents.clear()
+    def read(self, leave_out: LeaveOut = NOTHING) -> Snapshot:
+        """All cards now. A driver-level error is the snapshot's `fault`; nothing is raised for NVML trouble.
+
+        leave_out: places (see Position) whose calls do not return -> the call; they are not touched, and are told
+        as slots that are UNRESPONSIVE.
+        """
+        self._mig.begin()
+        self._enter("")
         try:
-            found = [entry for index in range(call("nvmlDeviceGetCount")) for entry in self._read_index(index)]
+            indexes = range(call("nvmlDeviceGetCount"))
+            found = [entry for index in indexes for entry in self._read_index(index, leave_out)]
+            fault = _driver_fault(found)
         except CallFailed as exc:
-            return Snapshot(driver_version=self._driver_version, nvml_version=self._nvml_version, fault=exc.fault)
+            found, fault = [], exc.fault
+        self._mig.end()
+        if self._progress is not None:
+            self._progress.rest()
+        return self._snapshot(found if fault is None else [], fault)
+
+    def _snapshot(self, found: Iterable[Found], fault: Optional[Fault]) -> Snapshot:
+        found = tuple(found)
         return Snapshot(
             cards=tuple(entry for entry in found if isinstance(entry, CardReading)),
             lost=tuple(entry for entry in found if isinstance(entry, LostSlot)),
-            mig_parents=tuple(self._mig_parents),
+            mig_parents=tuple(self._mig.parents) if fault is None else (),
+            missing_calls=tuple(sorted(bindings.missing)),
             driver_version=self._driver_version,
             nvml_version=self._nvml_version,
+            fault=fault,
         )
 
-    def _read_index(self, index: int) -> Iterator[Found]:
+    def _enter(self, place: str) -> None:
+        if self._progress is not None:
+            self._progress.enter(place)
+
+    def _read_index(self, index: int, leave_out: LeaveOut) -> Iterator[Found]:
+        place = f"index {index}"
+        if place in leave_out:
+            yield left_out(index, leave_out[place])
+            return
+        self._enter(place)
         try:
             handle = call("nvmlDeviceGetHandleByIndex", index)
             uuid = call_text("nvmlDeviceGetUUID", handle)
-        except DriverFailed:
-            raise
         except CallFailed as exc:
             yield LostSlot(index, exc.fault)
             return
-        card = self._describe(handle, uuid, index)
-        if _has_mig_enabled(handle):
-            self._mig_parents.append(uuid)
-            yield from self._read_instances(card)
+        if uuid in leave_out:
+            yield left_out(index, leave_out[uuid], uuid)
+            return
+        self._enter(uuid)
+        yield from self._read_known(self._describe(handle, uuid, index), leave_out)
+
+    def _read_known(self, card: Slot, leave_out: LeaveOut) -> Iterator[Found]:
+        mode_fault = self._ask_mig_mode(card)
+        if mode_fault is not None:
+            card = replace(card, faults={**card.faults, READING_MIG: mode_fault})
+        if mode_fault is not None and card.uuid not in self._mig_on:
+            yield LostSlot(card.index, mode_fault, card.uuid)
+        elif self._mig_on[card.uuid]:
+            yield from self._mig.read(card, leave_out)
         else:
-            yield read_card(card, pid_max=self._pid_max)
+            yield self._cards.read_card(card, lambda: read_lists(card.handle, self._pid_max))
 
     def _describe(self, handle: Any, uuid: str, index: int) -> Slot:
         """The card with what never changes about it; asked once."""
-        attempts = Attempts({})
+        attempts = Attempts()
         if uuid not in self._names:
             name = attempts.take(READING_NAME, call_text, "nvmlDeviceGetName", handle)
             self._names.update({} if name is None else {uuid: name})
@@ -87,44 +143,36 @@ class NvmlReader:
             self._pci_bus_ids.update({} if bus_id is None else {uuid: bus_id})
         return Slot(handle, uuid, index, self._pci_bus_ids.get(uuid), self._names.get(uuid), faults=attempts.faults)
 
-    def _read_instances(self, card: Slot) -> Iterator[Found]:
-        """The MIG instances of one card, in order of position; a card with MIG on and no instance gives none."""
-        attempts = Attempts({})
-        count = attempts.take(READING_HANDLE, call, "nvmlDeviceGetMaxMigDeviceCount", card.handle)
-        if count is None:
-            yield LostSlot(card.index, attempts.faults[READING_HANDLE])
-        for position in range(count or 0):
-            try:
-                instance = _find_instance(card, position)
-            except DriverFailed:
-                raise
-            except CallFailed as exc:
-                yield LostSlot(card.index, exc.fault)
-                if exc.fault.error == GPU_IS_LOST:  # then every other position says the same
-                    return
-                continue
-            if instance is not None:
-                yield read_card(instance, pid_max=self._pid_max)
+    def _ask_mig_mode(self, card: Slot) -> Optional[Fault]:
+        """Learn whether the card is cut into instances; the fault when it should have said so, and did not.
+
+        A call that fails leaves what it said last. A card taken for a whole one, or for a cut one, by mistake would
+        end the history of what it really is; one that has no room for instances is whole without asking further.
+        """
+        attempts = Attempts()
+        modes = attempts.take("mig", call, "nvmlDeviceGetMigMode", card.handle)
+        if modes is not None:
+            self._mig_on[card.uuid] = modes[0] == MIG_ENABLED
+        elif attempts.faults["mig"].kind is FaultKind.UNSUPPORTED:
+            self._mig_on.setdefault(card.uuid, False)
+        elif card.uuid not in self._mig_on:
+            room = attempts.take("room", call, "nvmlDeviceGetMaxMigDeviceCount", card.handle)
+            if room == 0 or (room is None and attempts.faults["room"].kind is FaultKind.UNSUPPORTED):
+                self._mig_on[card.uuid] = False
+        fault = attempts.faults.get("mig")
+        return fault if fault is not None and fault.kind is FaultKind.FAILED else None
 
 
-def _find_instance(card: Slot, position: int) -> Optional[Slot]:
-    """The instance in this position, None where there is none. Raises CallFailed when that cannot be told."""
-    try:
-        handle = call("nvmlDeviceGetMigDeviceHandleByIndex", card.handle, position)
-    except CallFailed as exc:
-        if exc.fault.error == "NOT_FOUND":
+def _driver_fault(found: Iterable[Found]) -> Optional[Fault]:
+    """The driver-level error that every card met, if there is one; met by one card only, it is that card's fault."""
+    first: Optional[Fault] = None
+    for entry in found:
+        faults = entry.faults.values() if isinstance(entry, CardReading) else (entry.fault,)
+        met = next((fault for fault in faults if fault.error in DRIVER_ERRORS), None)
+        if met is None:
             return None
-        raise
-    uuid = call_text("nvmlDeviceGetUUID", handle)
-    attempts = Attempts({})
-    name = attempts.take(READING_NAME, call_text, "nvmlDeviceGetName", handle)
-    return Slot(handle, uuid, card.index, card.pci_bus_id, name, mig_parent=card.uuid, faults=attempts.faults)
-
-
-def _has_mig_enabled(handle: Any) -> bool:
-    """Whether the card is cut into instances. A card that cannot say is read as a whole one."""
-    modes = Attempts({}).take("mig", call, "nvmlDeviceGetMigMode", handle)
-    return modes is not None and modes[0] == MIG_ENABLED
+        first = first or met
+    return first
 
 
 def _read_pci_bus_id(handle: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gua.model import ProcessType, Reason, State, TickStatus, UserSource, Verdict
+from gua.model import ProcessType, Reason, State, TickStatus, UserSource, UtilSource, Verdict
 
 # One number for state and reason together: the first three need no reason, the rest are UNKNOWN.
 VERDICTS: tuple[Verdict, ...] = (
@@ -30,17 +30,19 @@ USER_SOURCES: tuple[UserSource, ...] = (
     UserSource.UNKNOWN,
     UserSource.UNATTRIBUTED,
 )
+UTIL_SOURCES: tuple[UtilSource, ...] = (UtilSource.POINT, UtilSource.SAMPLES, UtilSource.GPM)
 
 VERDICT_CODE = {verdict: code for code, verdict in enumerate(VERDICTS)}
 STATUS_CODE = {status: code for code, status in enumerate(STATUSES)}
 PROCESS_TYPE_CODE = {kind: code for code, kind in enumerate(PROCESS_TYPES)}
 USER_SOURCE_CODE = {source: code for code, source in enumerate(USER_SOURCES)}
+UTIL_SOURCE_CODE = {source: code for code, source in enumerate(UTIL_SOURCES)}
 
 IDLE_HELD = VERDICT_CODE[Verdict(State.IDLE_HELD)]
 GRAPHICS = PROCESS_TYPE_CODE[ProcessType.GRAPHICS]
 STATE_OF_VERDICT: tuple[int, ...] = tuple(STATES.index(verdict.state) for verdict in VERDICTS)
 
-# Bits of gpu_sample.flags.
+# Bits of occupancy.flags.
 FLAG_HELD_UNKNOWN = 1
 FLAG_GRAPHICS_UNKNOWN = 2
 FLAG_MEMORY_V1 = 4

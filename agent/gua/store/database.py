@@ -19,7 +19,7 @@ from gua.clock import Clock
 from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_path
 from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
-from gua.store.migrations import check_version, migrate
+from gua.store.migrations import SCHEMA_VERSION, check_version, migrate
 from gua.store.reader import StoreReader
 from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
 from gua.store.writer import StoreWriter
@@ -132,8 +132,7 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             refuse_special(path)
             database = _open_readable(path, stack)
             stack.enter_context(database.atomic())
-            if check_version(database, str(path)) == 0:
-                raise missing(path)  # a daemon is about to make it
+            _refuse_unready(check_version(database, str(path)), path)
             _limit(connection_of(database))
             yield StoreReader(database)
         except PermissionError as exc:
@@ -152,6 +151,17 @@ def _limit(connection: sqlite3.Connection) -> None:
 
 def missing(path: Path) -> DatabaseMissing:
     return DatabaseMissing(f"no database at {path}: run `gua daemon --foreground` first")
+
+
+def _refuse_unready(version: int, path: Path) -> None:
+    """Raise for a schema that only a writer can make fit to be read."""
+    if version == 0:
+        raise missing(path)  # a daemon is about to make it
+    if version < SCHEMA_VERSION:
+        raise DatabaseUnusable(
+            f"{path} was written by an older gua (schema {version}, this one reads {SCHEMA_VERSION}): "
+            "the daemon brings it up to date when it starts again"
+        )
 
 
 def _forbidden(path: Path) -> DatabaseForbidden:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -13,23 +13,25 @@ _STATE_COLUMNS = ("active_ms", "idle_held_ms", "truly_idle_ms", "unknown_ms")  #
 
 _INSERT = (
     "INSERT INTO hold (process, device, type, is_open, first_tick, last_tick, since_ms, until_ms, memory_mb,"
-    " active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms, rev)"
-    " VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?)"
+    " active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms, rev, sm_util_ms, sm_util_pct_ms)"
+    " VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, 0, 0)"
 )
 _UPDATE = (
     "UPDATE hold SET is_open = ?, last_tick = ?, until_ms = ?, memory_mb = ?, active_ms = ?, idle_held_ms = ?,"
-    " truly_idle_ms = ?, unknown_ms = ?, long_idle_ms = ?, rev = ? WHERE id = ?"
+    " truly_idle_ms = ?, unknown_ms = ?, long_idle_ms = ?, rev = ?, sm_util_ms = ?, sm_util_pct_ms = ?"
+    " WHERE id = ?"
 )
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One listed process at one tick. type: code of its ProcessType."""
+    """One listed process at one tick. type: code of its ProcessType. sm_util_pct: see GpuProcess."""
 
     process: int
     user: int
     type: int
     memory_mb: Optional[int]
+    sm_util_pct: Optional[float] = None
 
 
 @dataclass
@@ -40,7 +42,14 @@ class _Hold:
     memory_mb: Optional[int]
     state_ms: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
     long_idle_ms: int = 0
+    sm_util_ms: int = 0
+    sm_util_pct_ms: int = 0
     is_open: bool = True
+
+    def note_use(self, sm_util_pct: Optional[float], covered_ms: int) -> None:
+        if sm_util_pct is not None:
+            self.sm_util_ms += covered_ms
+            self.sm_util_pct_ms += round(sm_util_pct * covered_ms)
 
 
 class Holds:
@@ -52,13 +61,14 @@ class Holds:
         self._changed: dict[int, _Hold] = {}
         columns = ", ".join(_STATE_COLUMNS)
         for row in session.rows(
-            f"SELECT device, process, type, id, last_tick, until_ms, memory_mb, long_idle_ms, {columns}"
+            f"SELECT device, process, type, id, last_tick, until_ms, memory_mb, long_idle_ms, sm_util_ms,"
+            f" sm_util_pct_ms, {columns}"
             " FROM hold WHERE is_open"
         ):
-            hold = _Hold(row[3], row[4], row[5], row[6], list(row[8:12]), row[7])
+            hold = _Hold(row[3], row[4], row[5], row[6], list(row[10:14]), row[7], row[8], row[9])
             self._open.setdefault(row[0], {})[row[1], row[2]] = hold
 
-    def look(self, device: int, seen: Iterable[Seen], tick: TickTime, state: int, *, long_idle: bool) -> None:
+    def look(self, device: int, seen: Sequence[Seen], tick: TickTime, state: int, *, long_idle: bool) -> None:
         """Take in the complete list of one card's processes: holds begin, go on and end."""
         before = self._open.get(device, {})
         now: dict[tuple[int, int], _Hold] = {}
@@ -70,6 +80,8 @@ class Holds:
             if key not in now:
                 hold.is_open = False
                 self._changed[hold.id] = hold
+        for one in {(one.process, one.type): one for one in seen}.values():
+            now[one.process, one.type].note_use(one.sm_util_pct, tick.covered_ms)
         for hold in now.values():
             self._charge(hold, tick, state, long_idle)
         self._open[device] = now
@@ -114,6 +126,8 @@ class Holds:
                 *hold.state_ms,
                 hold.long_idle_ms,
                 self._session.rev,
+                hold.sm_util_ms,
+                hold.sm_util_pct_ms,
                 hold.id,
             )
             for hold in self._changed.values()

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 
 from peewee import SqliteDatabase
 
 from gua.errors import DatabaseUnusable
+from gua.store.migration_2 import pack_samples
 from gua.store.models import MODELS, Migration
+from gua.store.packing import GPU_SAMPLE_VIEW
 from gua.store.session import connection_of
 
 # "gua1" in ASCII: tells our files from other programs' and from the predecessor's.
 APPLICATION_ID = 0x67756131
 
-# Holds that are open change each tick; an index over the closed ones only is never touched by that.
-_INDEXES = (
+# What a new database has beside its tables. Holds that are open change each tick; an index over the closed ones only
+# is never touched by that.
+_MORE = (
     "CREATE INDEX hold_open ON hold(device) WHERE is_open",
     "CREATE INDEX hold_closed_tick ON hold(last_tick) WHERE NOT is_open",
     "CREATE INDEX hold_closed_time ON hold(until_ms) WHERE NOT is_open",
+    GPU_SAMPLE_VIEW,
 )
 
-
-def _create_tables(database: SqliteDatabase) -> None:
-    with database.bind_ctx(MODELS):
-        database.create_tables(MODELS)
-    for statement in _INDEXES:
-        connection_of(database).execute(statement)
-
-
-# Number N is the schema version after it ran. Never change one that was released; append.
-MIGRATIONS: tuple[Callable[[SqliteDatabase], None], ...] = (_create_tables,)
-SCHEMA_VERSION = len(MIGRATIONS)
+# Step N makes version N + 2 of version N + 1. Never change one that was released; append. A new database is made
+# from the models at once: tests hold that both ways lead to the same schema.
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (pack_samples,)
+SCHEMA_VERSION = len(STEPS) + 1
 
 
 def check_version(database: SqliteDatabase, path: str) -> int:
@@ -55,11 +53,26 @@ def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:
     """Bring the schema up to date. Raises DatabaseUnusable when it is newer than this program."""
     with database.atomic("IMMEDIATE"):
         version = check_version(database, path)
-        for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
-            with database.bind_ctx([Migration]):
-                database.create_tables([Migration])
-                step(database)
-                Migration.create(version=number, applied_ms=now_ms)
-            connection_of(database).execute(f"PRAGMA user_version = {number}")
         if version == 0:
-            connection_of(database).execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            _create(database)
+            _record(database, SCHEMA_VERSION, now_ms)
+    for number in range(max(version, 1), SCHEMA_VERSION):
+        with database.atomic("IMMEDIATE"):
+            # another process may have been faster
+            if check_version(database, path) == number:
+                STEPS[number - 1](connection_of(database))
+                _record(database, number + 1, now_ms)
+
+
+def _create(database: SqliteDatabase) -> None:
+    with database.bind_ctx([*MODELS, Migration]):
+        database.create_tables([*MODELS, Migration])
+    for statement in _MORE:
+        connection_of(database).execute(statement)
+    connection_of(database).execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _record(database: SqliteDatabase, version: int, now_ms: int) -> None:
+    connection = connection_of(database)
+    connection.execute("INSERT INTO migration (version, applied_ms) VALUES (?, ?)", (version, now_ms))
+    connection.execute(f"PRAGMA user_version = {version}")

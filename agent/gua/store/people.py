@@ -73,6 +73,7 @@ class People:
             login_uid=who.login_uid,
             container_id=storable(who.container_id),
             slurm_job=storable(who.slurm_job),
+            mount_hint=storable(who.mount_hint),
             rev=self._session.rev,
         )
         return process, user, who.name

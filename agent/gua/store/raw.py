@@ -11,13 +11,10 @@ from gua.coverage import Span
 from gua.model import USER_UNATTRIBUTED
 from gua.store.codes import GRAPHICS, IDLE_HELD
 from gua.store.credit import Sample
-from gua.store.sample_id import DEVICE_BITS, sample_ids
+from gua.store.sample_id import sample_ids
 from gua.store.session import Session
 
-_TICKS = (
-    "SELECT tick.id, ts_ms, status, tick.cover_ms, run.rule, ts_ms + cover_from, ts_ms + cover_until"
-    " FROM tick JOIN run ON run.id = tick.run"
-)
+_TICKS = "SELECT tick.id, ts_ms, status, cover_ms, ts_ms + cover_from, ts_ms + cover_until FROM tick"
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,6 @@ class RawTick:
     ts_ms: int
     status: int
     cover_ms: int
-    rule: int
     spans: tuple[Span, ...]
 
 
@@ -68,9 +64,7 @@ def _load_ticks(session: Session, where: str, values: Sequence[int]) -> list[Raw
             "SELECT tick, from_ms, until_ms FROM tick_fragment WHERE tick BETWEEN ? AND ?", (first, last)
         ):
             more[tick].append((start, end))
-    return [
-        RawTick(row[0], row[1], row[2], row[3], row[4], _spans(row[5], row[6], more.get(row[0], []))) for row in rows
-    ]
+    return [RawTick(row[0], row[1], row[2], row[3], _spans(row[4], row[5], more.get(row[0], []))) for row in rows]
 
 
 def _spans(start: int, end: int, more: list[Span]) -> tuple[Span, ...]:
@@ -95,14 +89,11 @@ def _raw_sample(
     users = tuple(sorted({hold.user for hold in holds}))
     if not users and row[2] == IDLE_HELD:
         users = (unattributed,)
-    return RawSample(tick, Sample(row[1], tick.rule, row[2], users, row[3], is_long), holds)
+    return RawSample(tick, Sample(row[1], row[5], row[2], users, row[3], is_long), holds)
 
 
 def _sample_rows(session: Session, first: int, last: int, device: Optional[int]) -> Iterable[Any]:
-    query = (
-        f"SELECT id >> {DEVICE_BITS}, id & {(1 << DEVICE_BITS) - 1} AS device, verdict, power_dw, holders"
-        " FROM gpu_sample WHERE id BETWEEN ? AND ?"
-    )
+    query = "SELECT tick, device, verdict, power_dw, holders, rule FROM gpu_sample WHERE id BETWEEN ? AND ?"
     if device is None:
         return session.rows(query, sample_ids(first, last))
     return session.rows(f"{query} AND device = ?", (*sample_ids(first, last), device))

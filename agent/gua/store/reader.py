@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
 from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
-from gua.coverage import SLOT_MS, Span
-from gua.model import ProcessType, Rule, State, TickStatus, UserSource, Verdict
-from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, VERDICTS
+from gua.coverage import SLOT_MS, Span, clip
+from gua.model import ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
+from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
+from gua.store.evidence_rows import CardTickRow, card_ticks
+from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
 from gua.store.sums import WindowSums
@@ -58,6 +60,8 @@ class NowRow:
     util_pct: Optional[int]
     memory_used_mb: Optional[int]
     holders: tuple[HolderRow, ...]
+    util_max_pct: Optional[int] = None
+    util_source: Optional[UtilSource] = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,10 @@ class StoreReader:
         rows = self._session.rows("SELECT ts_ms FROM tick ORDER BY id DESC LIMIT 1")
         return int(rows[0][0]) if rows else None
 
+    def find_damage(self, limit_s: float) -> Optional[str]:
+        """The first thing that is broken in the file; None when it is whole. Raises TooLarge. To be asked last."""
+        return find_damage(self._session, limit_s)
+
     def newest_daemon_tick(self) -> Optional[TickRow]:
         """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
         rows = self._session.rows(
@@ -153,24 +161,45 @@ class StoreReader:
         sums = WindowSums()
         if slots[0] < slots[1]:
             sums.add_slots(self._session, *slots)
-        longest = int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
+        longest = self._longest_cover_ms()
         for window in ragged:
             sums.add_raw(self._session, window, longest)
         return sums
+
+    def _longest_cover_ms(self) -> int:
+        return int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
+
+    def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
+        """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
+        return card_ticks(self._session, device, window, self._longest_cover_ms())
+
+    def pauses(self, window: Span) -> list[Span]:
+        """The parts of the window in which the agent was told not to look, in time order.
+
+        A pause that is not over reaches to the window's end.
+        """
+        rows = self._session.rows(
+            "SELECT from_ms, until_ms FROM pause WHERE from_ms < ? AND coalesce(until_ms, ?) > ? ORDER BY from_ms, id",
+            (window[1], window[1], window[0]),
+        )
+        spans = (clip((start, window[1] if end is None else end), window) for start, end in rows)
+        return [span for span in spans if span[0] < span[1]]
 
     def now(self) -> dict[int, NowRow]:
         """The newest tick of each card that is not retired, by device id."""
         holders = self._holders_now()
         rows = self._session.rows(
-            "SELECT card_now.device, ts_ms, since_ms, verdict, util_pct, memory_used_mb FROM card_now"
+            "SELECT card_now.device, ts_ms, since_ms, verdict, util_pct, memory_used_mb, util_max_pct,"
+            " util_source FROM card_now"
             " JOIN tick ON tick.id = card_now.tick JOIN device ON device.id = card_now.device"
             f" JOIN gpu_sample ON gpu_sample.id = (card_now.tick << {DEVICE_BITS} | card_now.device)"
             " WHERE retired_at_ms IS NULL"
         )
-        return {
-            row[0]: NowRow(row[1], row[2], VERDICTS[row[3]], row[4], row[5], tuple(holders.get(row[0], ())))
-            for row in rows
-        }
+        return {row[0]: _now(row, tuple(holders.get(row[0], ()))) for row in rows}
+
+    def last_seen_ms(self) -> dict[int, int]:
+        """Time of the newest tick that reached a card, by device id; without those that none ever reached."""
+        return dict(self._session.rows("SELECT device, last_seen_ms FROM card_now WHERE last_seen_ms IS NOT NULL"))
 
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
@@ -201,6 +230,12 @@ class StoreReader:
         )
         count = int(self._session.rows(f"SELECT count(*){touching}", values)[0][0])
         return tuple(_hold(row) for row in rows), count
+
+
+def _now(row: Sequence[Any], holders: tuple[HolderRow, ...]) -> NowRow:
+    _, at_ms, since_ms, verdict, util_pct, memory_used_mb, util_max_pct, source = row
+    util_source = None if source is None else UTIL_SOURCES[source]
+    return NowRow(at_ms, since_ms, VERDICTS[verdict], util_pct, memory_used_mb, holders, util_max_pct, util_source)
 
 
 def _hold(row: Sequence[Any]) -> HoldRow:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Optional
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Optional
 
 from gua.coverage import SLOT_MS, Piece, Span, length_ms, pieces, subtract
 from gua.model import CardTick, KnownDevice, Tick
@@ -16,17 +18,15 @@ from gua.store.codes import (
 )
 from gua.store.credit import Credits, Sample
 from gua.store.devices import DeviceRow, Devices
-from gua.store.evidence import pack_flags
 from gua.store.holds import Holds, Seen, users_of
 from gua.store.people import People
 from gua.store.present import Present
 from gua.store.raw import samples_of, ticks_between
-from gua.store.sample_id import sample_id
+from gua.store.samples import Samples
 from gua.store.session import Session, TickTime
 from gua.store.stretches import Stretch, Stretches
 
 # Each conflict names its key: SQLite before 3.35 (Debian 11 and Rocky 9 have 3.34) takes no other form.
-_SAMPLE = "INSERT OR REPLACE INTO gpu_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CARD_SLOT = (
     "INSERT INTO card_slot VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(slot, device, rule, verdict) DO UPDATE SET"
     " covered_ms = covered_ms + excluded.covered_ms, samples = samples + excluded.samples,"
@@ -46,6 +46,14 @@ _TICK_SLOT = (
 )
 
 
+@dataclass(frozen=True)
+class KnownRule:
+    """A stored rule, and from how much unbroken idle-held time it calls a stretch long."""
+
+    id: int
+    long_idle_ms: int
+
+
 class TickWriter:
     """Everything the writer keeps in mind between ticks. Lives as long as nobody else wrote in between."""
 
@@ -57,7 +65,7 @@ class TickWriter:
         self._holds = Holds(session)
         self._stretches = Stretches(session)
         self._credits = Credits()
-        self._samples: list[tuple[Any, ...]] = []
+        self._samples = Samples(session)
         self._counts: defaultdict[tuple[int, int, int], int] = defaultdict(int)
         rows = session.rows("SELECT max(longest_cover_ms) FROM store")
         self._longest_cover_ms = int(rows[0][0] or 0)
@@ -90,8 +98,17 @@ class TickWriter:
             self._stretches.end(device)
         self._devices.retired.clear()
 
-    def write(self, tick: Tick, run: int, rule: int, long_idle_ms: int) -> None:
-        """Take in one tick. Rows that can wait are written by `flush`."""
+    def retire(self, uuid: str, at_ms: int) -> bool:
+        """Expect a card no longer; see StoreWriter.retire_card."""
+        row = self._devices.by_uuid.get(uuid)
+        if row is None or row.retired_at_ms is not None:
+            return False
+        self._devices.retire(row.id, at_ms)
+        self._end_retired()
+        return True
+
+    def write(self, tick: Tick, run: int, rule_of: Callable[[CardTick], KnownRule]) -> None:
+        """Take in one tick. rule_of: the rule that judged a card. Rows that can wait are written by `flush`."""
         cards = self._devices.note(tick.cards, tick.mig_parents, tick.ts_ms)
         self._end_retired()
         spans = self._uncovered(tick)
@@ -101,19 +118,20 @@ class TickWriter:
         time = TickTime(tick_id, tick.ts_ms, spans[-1][1] if spans else tick.ts_ms, tick.cover_ms, covered_ms)
         cut = tuple(pieces(spans))
         for device, card in cards:
+            rule = rule_of(card)
             verdict = VERDICT_CODE[card.verdict]
-            stretch = self._stretches.advance(device.id, rule, tick_id, verdict, spans, tick.cover_ms)
-            self._turn_long(stretch, tick_id, long_idle_ms)
-            self._take_card(device, card, time, rule, cut, is_long=stretch is not None and stretch.is_long)
+            stretch = self._stretches.advance(device.id, rule.id, tick_id, verdict, spans, tick.cover_ms)
+            self._turn_long(stretch, tick_id, rule.long_idle_ms)
+            self._take_card(device, card, time, rule.id, cut, is_long=stretch is not None and stretch.is_long)
 
     def flush(self) -> None:
         """Write what waits."""
         connection, rev = self._session.connection, self._session.rev
-        connection.executemany(_SAMPLE, self._samples)
+        self._samples.flush()
         connection.executemany(_CARD_SLOT, ((*key, *sums, rev) for key, sums in self._credits.cards.items()))
         connection.executemany(_USER_SLOT, ((*key, *sums, rev) for key, sums in self._credits.users.items()))
         connection.executemany(_TICK_SLOT, ((*key, ticks, rev) for key, ticks in self._counts.items()))
-        self._samples, self._credits = [], Credits()
+        self._credits = Credits()
         self._counts.clear()
         self._holds.flush()
         self._stretches.flush()
@@ -173,13 +191,14 @@ class TickWriter:
             Sample(device.id, rule, verdict, users, power_dw, is_long), cut, counted_in=time.ts_ms // SLOT_MS
         )
         energy_j = self._present.note(device.id, card, time)
-        self._samples.append(_sample_row(sample_id(time.id, device.id), verdict, card, power_dw, energy_j))
+        self._samples.add(time.id, device.id, card, verdict=verdict, rule=rule, power_dw=power_dw, energy_j=energy_j)
 
     def _seen(self, card: CardTick) -> list[Seen]:
         seen = []
         for holder in card.holders:
             process, user = self.people.process(holder.identity)
-            seen.append(Seen(process, user, PROCESS_TYPE_CODE[holder.process.type], holder.process.memory_mb))
+            listed = holder.process
+            seen.append(Seen(process, user, PROCESS_TYPE_CODE[listed.type], listed.memory_mb, listed.sm_util_pct))
         return seen
 
     def _turn_long(self, stretch: Optional[Stretch], tick: int, long_idle_ms: int) -> None:
@@ -203,22 +222,3 @@ def _power_dw(card: CardTick) -> Optional[int]:
     """Tenths of a watt; None for a MIG instance, whose parent's power is not its own."""
     reading = card.reading
     return None if reading.power_w is None or reading.mig is not None else round(reading.power_w * 10)
-
-
-def _sample_row(
-    sample: int, verdict: int, card: CardTick, power_dw: Optional[int], energy_j: Optional[int]
-) -> tuple[Any, ...]:
-    reading, evidence = card.reading, card.evidence
-    return (
-        sample,
-        verdict,
-        pack_flags(evidence),
-        reading.util_pct,
-        reading.memory_used_mb,
-        reading.temperature_c,
-        power_dw,
-        energy_j,
-        evidence.holders,
-        evidence.held_mb,
-        evidence.unattributed_mb,
-    )

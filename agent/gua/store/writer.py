@@ -14,10 +14,10 @@ from typing import Any, Optional, cast
 from peewee import PeeweeException, SqliteDatabase
 
 from gua.errors import DatabaseDamaged, DatabaseUnusable
-from gua.model import KnownDevice, Rule, Tick
+from gua.model import CardTick, KnownDevice, Rule, Tick
 from gua.store.files import is_damage
 from gua.store.session import Session, connection_of, never, patiently
-from gua.store.ticks import TickWriter
+from gua.store.ticks import KnownRule, TickWriter
 
 # Ticks of one bulk transaction that may wait in memory before they are flushed.
 _BULK_TICKS = 240
@@ -51,7 +51,8 @@ class StoreWriter:
         self._boot_id = boot_id
         self._hostname = hostname
         self._ticks: Optional[TickWriter] = None
-        self._run: Optional[tuple[int, int]] = None
+        self._run: Optional[tuple[int, KnownRule]] = None
+        self._rules: dict[Rule, KnownRule] = {}
         self._give_up = give_up
         self._store = self._take_store(machine_id)
 
@@ -64,14 +65,14 @@ class StoreWriter:
         """Begin one life of a collector: kind `daemon`, `sync-once` or `demo`. Ends a run that is under way."""
         self.end_run()
         with self._transaction() as ticks:
-            rule_id = self._rule_id(rule)
+            known = self._known_rule(rule)
             boot = ticks.people.boot(self._boot_id)
             ticks.settle(self._store, boot, self._now_ms())
             run = self._session.insert(
                 "run",
                 store=self._store,
                 boot=boot,
-                rule=rule_id,
+                rule=known.id,
                 kind=kind,
                 hostname=self._hostname,
                 interval_ms=interval_ms,
@@ -79,7 +80,7 @@ class StoreWriter:
                 started_ms=self._now_ms(),
                 rev=self._session.rev,
             )
-        self._run = (run, rule_id)
+        self._run = (run, known)
 
     def write_tick(self, tick: Tick) -> None:
         """Store one tick, in one transaction; it is on disk, or not at all. Call `begin_run` first.
@@ -92,12 +93,38 @@ class StoreWriter:
         """Store many ticks in one transaction, all or none."""
         if self._run is None:
             raise RuntimeError("begin_run comes before the first tick")
-        run, rule_id = self._run
+        run, rule = self._run
+
+        def rule_of(card: CardTick) -> KnownRule:
+            return rule if card.rule is None else self._known_rule(card.rule)
+
         with self._transaction() as writer:
             for number, tick in enumerate(ticks, start=1):
-                writer.write(tick, run, rule_id, self._long_idle_ms)
+                writer.write(tick, run, rule_of)
                 if number % _BULK_TICKS == 0:
                     writer.flush()
+
+    def begin_pause(self, now_ms: int) -> None:
+        """From now on nobody looks, because somebody said so. Within a pause it changes nothing. Needs a run."""
+        if self._run is None:
+            raise RuntimeError("begin_run comes before a pause")
+        run, _ = self._run
+        with self._transaction():
+            if not self._session.rows("SELECT 1 FROM pause WHERE until_ms IS NULL"):
+                self._session.insert("pause", run=run, from_ms=now_ms, rev=self._session.rev)
+
+    def end_pause(self, now_ms: int) -> None:
+        """The pause is over, if there is one; one whose daemon died in it too."""
+        with self._transaction():
+            self._session.connection.execute(
+                "UPDATE pause SET until_ms = max(from_ms, ?), rev = ? WHERE until_ms IS NULL",
+                (now_ms, self._session.rev),
+            )
+
+    def retire_card(self, uuid: str, at_ms: int) -> bool:
+        """Expect this card no longer than `at_ms`, unless it is met again. False: not known, or retired before."""
+        with self._transaction() as ticks:
+            return ticks.retire(uuid, at_ms)
 
     def end_run(self) -> None:
         """End the run, if one is under way."""
@@ -126,6 +153,7 @@ class StoreWriter:
                     writer.flush()
             except BaseException:
                 self._ticks = None  # what is in mind is not what is stored
+                self._rules.clear()
                 raise
 
     def _enter_immediate(self, stack: contextlib.ExitStack) -> None:
@@ -175,9 +203,15 @@ class StoreWriter:
                 longest_cover_ms=0,
             )
 
+    def _known_rule(self, rule: Rule) -> KnownRule:
+        """The rule as stored, made where it is new. Within a transaction only."""
+        known = self._rules.get(rule)
+        if known is None:
+            known = self._rules[rule] = KnownRule(self._rule_id(rule), rule.long_idle_s * 1000)
+        return known
+
     def _rule_id(self, rule: Rule) -> int:
         values = astuple(rule)
-        self._long_idle_ms = rule.long_idle_s * 1000
         where = " AND ".join(f"{column} = ?" for column in _RULE_COLUMNS)
         rows = self._session.rows(f"SELECT id FROM rule WHERE {where}", values)
         if rows:

@@ -44,7 +44,9 @@ def _verdict(config: FleetConfig) -> str:
         return "no gua-fleet.yml found; the defaults and the environment are right\n"
     now_ms = SystemClock().now_ms()
     over = [excuse for excuse in config.excuses if excuse.until_ms is not None and excuse.until_ms <= now_ms]
-    lines = [f"{config.file}: right; {len(config.users.aliases)} names mapped, {len(config.excuses)} excuses\n"]
+    names, excuses = len(config.users.aliases), len(config.excuses)
+    mapped = f"{names} name{'' if names == 1 else 's'} mapped, {excuses} excuse{'' if excuses == 1 else 's'}"
+    lines = [f"{config.file}: right; {mapped}\n"]
     lines += [f"over since {to_iso(excuse.until_ms or 0)}: {one_line(excuse.reason)}\n" for excuse in over]
     return "".join(lines)
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
+_MANY = 100  # hosts; below that a second process costs more than it brings
 _SETTINGS = {
     "remote_user": "ansible_user",
     "port": "ansible_port",
@@ -58,6 +60,7 @@ def main() -> None:
 def _read(request: dict[str, Any]) -> dict[str, Any]:
     from ansible import cli, constants, context
     from ansible.cli.inventory import InventoryCLI
+    from ansible.template import Templar
     from ansible.vars.hostvars import HostVars
 
     class Reader(InventoryCLI):  # type: ignore[misc]  # Ansible has no types
@@ -74,7 +77,9 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
     if context.CLIARGS["subset"]:
         inventory.subset(context.CLIARGS["subset"])
     order = list(inventory.groups)
-    hosts = [_host(host, order, loader, variables, request["names"]) for host in inventory.list_hosts("all")]
+    templar = Templar(loader=loader)  # one for all: each finds its filters anew
+    asked = inventory.list_hosts("all")
+    hosts = _on_two_cores(lambda host: _host(host, order, templar, variables, request["names"]), asked)
     return {"hosts": hosts, "total": total, "settings": _settings(constants)}
 
 
@@ -91,9 +96,29 @@ def _typed(passwords: dict[str, str]) -> type:
     return Typed
 
 
-def _host(host: Any, order: list[str], loader: Any, variables: Any, names: list[str]) -> dict[str, Any]:
-    from ansible.template import Templar
+def _on_two_cores(describe: Callable[[Any], dict[str, Any]], hosts: list[Any]) -> list[dict[str, Any]]:
+    """All hosts described; the second half of many by a child, because templating is nearly all of the work."""
+    middle = len(hosts) if len(hosts) < _MANY or (os.cpu_count() or 1) < 2 else len(hosts) // 2
+    if middle == len(hosts):
+        return [describe(host) for host in hosts]
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with open(write_end, "w", encoding="utf-8") as pipe:
+                json.dump([describe(host) for host in hosts[middle:]], pipe)
+            os._exit(0)
+        finally:
+            os._exit(1)  # whatever happened: this process must never give the answer
+    os.close(write_end)
+    first = [describe(host) for host in hosts[:middle]]
+    with open(read_end, encoding="utf-8") as pipe:
+        text = pipe.read()
+    whole = os.waitpid(child, 0)[1] == 0
+    return first + (json.loads(text) if whole else [describe(host) for host in hosts[middle:]])
 
+
+def _host(host: Any, order: list[str], templar: Any, variables: Any, names: list[str]) -> dict[str, Any]:
     groups = sorted((group for group in host.get_groups()), key=lambda group: (group.depth, order.index(group.name)))
     described: dict[str, Any] = {
         "name": host.name,
@@ -106,7 +131,7 @@ def _host(host: Any, order: list[str], loader: Any, variables: Any, names: list[
     except Exception as exc:  # noqa: BLE001 - a vars file of this host cannot be opened: that costs this host only
         described["problems"][""] = _words(exc)
         return described
-    templar = Templar(loader=loader, variables=values)
+    templar.available_variables = values
     for name in names:
         if name in values:
             try:

@@ -14,6 +14,7 @@ from typing import Any
 
 import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
+from paramiko.packet import Packetizer
 
 from gua_fleet.errors import HostFailure, KeysLocked
 from gua_fleet.model import Host
@@ -146,9 +147,7 @@ class Connector:
         on_file = self._host_keys.key_types(target)
 
         def transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
-            made = paramiko.Transport(sock, **kwargs)
-            # The client's own limit must end a silent handshake: this timer would call it a closed connection
-            made.handshake_timeout = 2 * limit_s + 60
+            made = paramiko.Transport(sock, packetizer_class=_UntimedPacketizer, **kwargs)
             options = made.get_security_options()
             options.key_types = prefer_types(tuple(options.key_types), on_file)
             # authenticated ones first: the library compares the other kind's MACs byte by byte in Python
@@ -176,6 +175,17 @@ class Connector:
             yield
         finally:
             slots.release()
+
+
+class _UntimedPacketizer(Packetizer):
+    """Leaves a silent hand-shake to the client's own limit.
+
+    The library's timer beside it would call the host one that closed the connection, and its thread outlives a dead
+    connection by the whole time it was set for.
+    """
+
+    def start_handshake(self, timeout: float) -> None:
+        """Set no timer. timeout: seconds."""
 
 
 class _OurPolicy(paramiko.MissingHostKeyPolicy):

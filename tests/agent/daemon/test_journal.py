@@ -55,7 +55,7 @@ def test_a_lasting_trouble_is_told_when_it_begins_and_when_it_ends(caplog: pytes
         journal.ticked(GOOD, 2880 * 30_000)
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("WARNING", "card GPU-1: no compute_processes: UNKNOWN"),
-        ("INFO", "no longer: card GPU-1: no compute_processes: UNKNOWN"),
+        ("INFO", "no longer: card GPU-1: no compute_processes: UNKNOWN (after 2880 ticks)"),
     ]
 
 

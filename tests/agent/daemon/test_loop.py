@@ -8,7 +8,7 @@ from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
 from gua.errors import DatabaseUnusable
 from gua.model import TickStatus
-from tests.agent.fakes import FakeClock, FakeStop, ListWriter, ScriptedSource
+from tests.agent.fakes import FakeBus, FakeClock, FakeGate, FakeStop, ListWriter, ScriptedSource
 
 OK, ERROR = TickStatus.OK, TickStatus.ERROR
 
@@ -33,8 +33,12 @@ def run(
     seconds: float,
     notify: Optional[Notifier] = None,
     no_gpu: bool = False,
+    gate: Optional[FakeGate] = None,
 ) -> None:
-    run_loop(source, writer, clock, 30_000, FakeStop(clock, seconds), notify or Notifier(None), lambda: no_gpu)
+    stop = FakeStop(clock, seconds)
+    run_loop(
+        source, writer, clock, 30_000, stop, notify or Notifier(None), gate or FakeGate(clock), FakeBus(no_gpu=no_gpu)
+    )
 
 
 def test_ticks_come_every_interval_without_drift() -> None:
@@ -52,7 +56,81 @@ def test_ticks_missed_in_a_long_sample_are_told_and_not_made_up_for(caplog: pyte
     run(clock, source, writer, seconds=500)
     assert source.begun_s == [0.0, 120.0, 240.0, 360.0, 480.0]
     told = [record.message for record in caplog.records]
-    assert told == ["sampling takes longer than the interval: ticks are left out"]
+    assert told == ["a tick took longer than the interval (100.0 s): 3 ticks left out"]
+
+
+def test_after_standing_still_it_ticks_at_once_and_once_with_the_time_of_now(caplog: pytest.LogCaptureFixture) -> None:
+    clock, writer = FakeClock(), ListWriter()
+    source = ScriptedSource(clock, itertools.repeat(OK))
+
+    class Stopped(FakeStop):
+        """The process is stopped for ten minutes in the middle of its first wait, as by SIGSTOP."""
+
+        def wait(self, seconds: float) -> bool:
+            if clock.elapsed_s < 600:
+                seconds = 605.0
+            return super().wait(seconds)
+
+    run_loop(source, writer, clock, 30_000, Stopped(clock, 700), Notifier(None), FakeGate(clock), FakeBus())
+    assert source.begun_s == [0.0, 605.0, 630.0, 660.0, 690.0]
+    assert [tick.ts_ms - writer.ticks[0].ts_ms for tick in writer.ticks] == [0, 605_000, 630_000, 660_000, 690_000]
+    assert [record.message for record in caplog.records] == ["the daemon did not run (575.0 s): 19 ticks left out"]
+
+
+def test_a_pause_lets_go_of_the_driver_and_is_kept_in_the_store(caplog: pytest.LogCaptureFixture) -> None:
+    clock, writer = FakeClock(), ListWriter()
+    source = ScriptedSource(clock, itertools.repeat(OK))
+    gate = FakeGate(clock, (100.0, 1000.0))
+    with caplog.at_level(logging.INFO):
+        run(clock, source, writer, seconds=500, gate=gate)
+        assert (gate.held, source.closed) == (False, True)
+        run(clock, source, writer, seconds=1090, gate=gate)
+    assert source.begun_s[:4] == [0.0, 30.0, 60.0, 90.0]
+    assert 1000.0 <= source.begun_s[4] < 1001.0
+    assert len(source.begun_s) == 4 + 3
+    kinds = [kind for kind, _ in writer.pauses]
+    assert kinds == ["end", "begin", "begin", "end"]  # each daemon first ends, or begins again, what was left
+    assert 100_000 <= writer.pauses[1][1] - writer.ticks[0].ts_ms < 101_000
+    lines = [record.message for record in caplog.records]
+    paused = "paused until `gua resume`, asked for by alice: the driver is let go of"
+    assert lines == [paused, paused, "the pause is over: sampling goes on"]
+
+
+def test_the_watchdog_is_fed_in_a_pause_without_end() -> None:
+    clock = FakeClock()
+    notify = Recorder(clock, watchdog_s=10.0)
+    source = ScriptedSource(clock, [])  # it must not even try
+    run(clock, source, ListWriter(), seconds=3600, notify=notify, gate=FakeGate(clock, (0.0, 1e9)))
+    times = [at_s for at_s, _ in notify.told]
+    assert max(later - earlier for earlier, later in zip(times, times[1:])) <= 5.0
+    assert notify.told[-1][1] == "paused until `gua resume`, asked for by alice"
+
+
+def test_a_pause_that_cannot_be_stored_is_one_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+
+    class Full(ListWriter):
+        def begin_pause(self, now_ms: int) -> None:
+            if clock.elapsed_s < 60:
+                raise DatabaseUnusable("disk full")
+            super().begin_pause(now_ms)
+
+    writer = Full()
+    run(clock, ScriptedSource(clock, []), writer, seconds=300, gate=FakeGate(clock, (0.0, 1e9)))
+    assert [kind for kind, _ in writer.pauses] == ["begin"]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_driver_that_does_not_let_go_keeps_the_lock(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    gate = FakeGate(clock, (10.0, 1e9))
+    source = ScriptedSource(clock, itertools.repeat(OK))
+    source.lets_go = False
+    run(clock, source, ListWriter(), seconds=100, gate=gate)
+    assert gate.held
+    source.lets_go = True
+    run(clock, source, ListWriter(), seconds=200, gate=gate)
+    assert not gate.held
 
 
 @pytest.mark.parametrize("failure", [DatabaseUnusable("disk full"), ValueError("a defect"), OSError(5, "I/O")])
@@ -64,7 +142,7 @@ def test_a_failed_tick_is_lost_counted_and_told_once(failure: Exception, caplog:
     lines = [record.message for record in caplog.records]
     assert [line for line in lines if line.startswith("tick lost")] == [lines[0]]
     assert type(failure).__name__ in lines[0]
-    assert lines[1:] == ["recovered: 5 ticks were lost"]
+    assert lines[1:] == ["recovered: 5 ticks lost"]
 
 
 def test_a_source_that_raises_costs_that_tick_only() -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gua.doctor.driver import check_driver_match, check_nvml
+from gua.doctor.driver import check_driver_match, check_nvml, left_alone, read_module_version
 from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Reason, Snapshot
 
 MISMATCH = Fault("nvmlInit", "LIB_RM_VERSION_MISMATCH", FaultKind.FAILED, "Driver/library version mismatch")
@@ -29,8 +29,7 @@ def test_all_cards_answer() -> None:
 
 
 def test_cards_in_mig_mode_without_an_instance_are_no_failure() -> None:
-    check = check_nvml(Snapshot(mig_parents=("GPU-a",)), (), gpu_less=False)
-    assert (check.status, check.summary) == ("warn", "1 cards in MIG mode, none of them has an instance")
+    assert check_nvml(Snapshot(mig_parents=("GPU-a",)), (), gpu_less=False).status == "ok"
 
 
 def test_a_lost_card_fails_by_index_and_error() -> None:
@@ -53,6 +52,21 @@ def test_a_lost_card_that_nobody_knows_is_told_beside_one_that_the_history_knows
     lost = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(LostSlot(2, LOST), LostSlot(3, LOST)))
     summary = check_nvml(lost, [known], gpu_less=False).summary
     assert summary == "card 2 at 00000000:3B:00.0, GPU-c: GPU_IS_LOST; card 3: GPU_IS_LOST"
+
+
+def test_a_card_whose_calls_hang_is_named_like_a_lost_one() -> None:
+    stuck = Fault("nvmlDeviceGetUtilizationRates", "NO_ANSWER", FaultKind.FAILED)
+    slot = LostSlot(1, stuck, "GPU-c", Reason.UNRESPONSIVE)
+    known = KnownDevice("GPU-c", 1, "00000000:3B:00.0", "H100", 81559, None, 0, 1)
+    seen = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(slot,))
+    assert check_nvml(seen, [known], gpu_less=False).summary == "card 1 at 00000000:3B:00.0, GPU-c: NO_ANSWER"
+    assert check_nvml(seen, [], gpu_less=False).summary == "card 1, GPU-c: NO_ANSWER"
+
+
+def test_a_driver_that_is_left_alone_is_not_judged() -> None:
+    check = check_nvml(left_alone("paused until 12:00"), [], gpu_less=False)
+    assert (check.status, "paused" in check.summary) == ("skip", True)
+    assert check_driver_match("535.104.05", left_alone("paused")).status == "skip"
 
 
 def test_a_failed_reading_warns_with_its_card_address_and_error() -> None:
@@ -85,25 +99,36 @@ def test_nvml_without_cards_fails_where_there_should_be_some() -> None:
 
 @pytest.mark.parametrize(("text", "version"), [(CLOSED, "535.104.05"), (OPEN, "570.86.15")])
 def test_equal_versions_of_module_and_library_are_ok(tmp_path: Path, text: str, version: str) -> None:
-    check = check_driver_match(procfs(tmp_path, text), Snapshot(driver_version=version))
+    check = check_driver_match(read_module_version(procfs(tmp_path, text)), Snapshot(driver_version=version))
     assert (check.status, check.details["kernel_module"]) == ("ok", version)
 
 
 def test_different_versions_fail_with_both(tmp_path: Path) -> None:
-    check = check_driver_match(procfs(tmp_path, CLOSED), Snapshot(driver_version="570.86.15"))
+    check = check_driver_match(read_module_version(procfs(tmp_path, CLOSED)), Snapshot(driver_version="570.86.15"))
     assert (check.status, check.summary) == ("fail", "kernel module 535.104.05, library 570.86.15")
 
 
-def test_a_mismatch_told_by_nvml_fails_with_the_modules_version(tmp_path: Path) -> None:
-    check = check_driver_match(procfs(tmp_path, CLOSED), Snapshot(fault=MISMATCH))
+def test_a_mismatch_told_by_nvml_fails_with_both_versions(tmp_path: Path) -> None:
+    check = check_driver_match("535.104.05", Snapshot(fault=MISMATCH), library="570.86.15")
+    assert (check.status, check.summary) == ("fail", "kernel module 535.104.05, library 570.86.15")
+    assert check.details == {"kernel_module": "535.104.05", "library": "570.86.15"}
+
+
+def test_a_mismatch_whose_versions_are_not_known_fails_all_the_same(tmp_path: Path) -> None:
+    check = check_driver_match(read_module_version(procfs(tmp_path, CLOSED)), Snapshot(fault=MISMATCH))
     assert check.status == "fail"
     assert "535.104.05" in check.summary
     assert "reboot" in (check.cure or "")
 
 
 def test_nothing_to_compare_is_skipped(tmp_path: Path) -> None:
-    assert check_driver_match(tmp_path, Snapshot(driver_version="570.86.15")).status == "skip"
-    assert check_driver_match(procfs(tmp_path, "rubbish"), Snapshot(driver_version="570.86.15")).status == "skip"
+    assert check_driver_match(read_module_version(tmp_path), Snapshot(driver_version="570.86.15")).status == "skip"
+    assert (
+        check_driver_match(
+            read_module_version(procfs(tmp_path, "rubbish")), Snapshot(driver_version="570.86.15")
+        ).status
+        == "skip"
+    )
 
 
 def test_a_card_lost_while_it_is_read_is_named_with_that_error() -> None:

@@ -6,12 +6,13 @@ from typing import Optional
 import pytest
 
 from gua.doctor.host import (
+    check_clock,
     check_device_files,
     check_hidepid,
+    check_nvidia_smi,
     check_os,
     check_pci,
     check_pid_namespace,
-    normal_address,
 )
 from gua.identity.proc import ProcFs
 from gua.model import CardReading, Snapshot
@@ -70,14 +71,6 @@ def test_nvml_that_does_not_work_is_not_told_twice() -> None:
     assert check_pci(BUS, Snapshot(unresponsive=True)).status == "ok"
 
 
-@pytest.mark.parametrize(
-    ("nvml", "sysfs"),
-    [("00000000:3B:00.0", "0000:3b:00.0"), ("0000:3b:00.0", "0000:3b:00.0"), ("00010000:01:00.0", "0000:01:00.0")],
-)
-def test_addresses_of_nvml_and_sysfs_compare(nvml: str, sysfs: str) -> None:
-    assert normal_address(nvml) == sysfs
-
-
 def test_device_files_there_and_usable(tmp_path: Path) -> None:
     for name in ("nvidiactl", "nvidia0", "nvidia1", "nvidia-uvm"):
         (tmp_path / name).touch()
@@ -125,3 +118,48 @@ def test_a_foreign_pid_namespace_is_told_unless_trusted(tmp_path: Path) -> None:
     assert check_pid_namespace(host, trusted=False).status == "ok"
     assert check_pid_namespace(box, trusted=False).status == "warn"
     assert check_pid_namespace(box, trusted=True).status == "ok"
+
+
+SMI = "/usr/bin/nvidia-smi"
+SMI_HELP = "NVIDIA System Management Interface -- v570.86.15\n\nNVSMI provides monitoring information"
+
+
+@pytest.mark.parametrize(
+    ("found", "told", "module", "gpu_less", "status", "version"),
+    [
+        (SMI, SMI_HELP, "570.86.15", False, "ok", "570.86.15"),
+        (SMI, SMI_HELP, None, False, "ok", "570.86.15"),
+        (SMI, SMI_HELP, "535.104.05", False, "warn", "570.86.15"),
+        (SMI, "", "570.86.15", False, "ok", None),
+        (None, "", "570.86.15", False, "warn", None),
+    ],
+)
+def test_the_vendors_tool_is_told_with_its_version(
+    found: Optional[str], told: str, module: Optional[str], gpu_less: bool, status: str, version: Optional[str]
+) -> None:
+    check = check_nvidia_smi(found, told, module, gpu_less=gpu_less)
+    assert (check.status, check.details["version"]) == (status, version)
+
+
+def test_without_a_card_nobody_misses_the_vendors_tool() -> None:
+    assert check_nvidia_smi(None, "", None, gpu_less=True).status == "skip"
+
+
+NOW_MS = 1_767_225_600_000
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "newest_ms", "status"),
+    [
+        (NOW_MS, None, "ok"),
+        (NOW_MS, NOW_MS - 10_000, "ok"),
+        (NOW_MS, NOW_MS + 300_000, "ok"),
+        (NOW_MS, NOW_MS + 300_001, "warn"),
+        (3_600_000, None, "fail"),
+        (3_600_000, NOW_MS, "fail"),
+    ],
+)
+def test_a_clock_that_was_never_set_fails_and_one_behind_the_history_warns(
+    now_ms: int, newest_ms: Optional[int], status: str
+) -> None:
+    assert check_clock(now_ms, newest_ms).status == status

@@ -4,7 +4,7 @@ from typing import Optional
 import pytest
 
 from gua.clock import SystemClock
-from gua.identity.accounts import Accounts, SubordinateRange, read_accounts
+from gua.identity.accounts import AccountFiles, Accounts, SubordinateRange, read_accounts
 from gua.identity.proc import ProcFs
 from gua.identity.users import Identifier, build_identifier
 from gua.model import ProcessIdentity, UserSource
@@ -45,6 +45,9 @@ def identify(root: Path, pid: int = 42) -> ProcessIdentity:
         (0, NO_LOGIN, f"/docker/{ID}", "container:4f5a4f5a4f5a", UserSource.CONTAINER, None),
         (0, None, "/lxc.payload.student-1/x", "container:student-1", UserSource.CONTAINER, None),
         (0, NO_LOGIN, "/user.slice/user-1001.slice/session-1.scope", "alice", UserSource.SLICE, 1001),
+        (0, None, "/lxc.payload.web/user.slice/user-1001.slice/s.scope", "container:web", UserSource.CONTAINER, None),
+        (301_001, None, "/lxc.payload.web/user.slice/user-1001.slice", "container:web", UserSource.CONTAINER, None),
+        (0, 4_294_967_294, "/", "uid:4294967294", UserSource.LOGINUID, 4_294_967_294),
         (0, NO_LOGIN, "/user.slice/user-0.slice/session-1.scope", "root", UserSource.SYSTEM, 0),
         (100_999, NO_LOGIN, f"/machine.slice/libpod-{ID}.scope", "alice", UserSource.SUBUID, 1001),
         (200_000, NO_LOGIN, "/", "bob", UserSource.SUBUID, 1002),
@@ -110,6 +113,59 @@ def test_in_a_foreign_namespace_pids_mean_nothing_unless_trusted(tmp_path: Path)
     assert identifier(root, trust=True).identify([42])[42].user == "alice"
 
 
+@pytest.mark.parametrize(
+    "cgroups",
+    [
+        ("11:devices:/slurm/uid_1001/job_12/step_0/task_0", "1:name=systemd:/system.slice/slurmd.service"),
+        ("0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0",),
+        ("0::/system.slice/gpu07_slurmstepd.scope/job_12/step_extern/user/task_special",),
+    ],
+)
+def test_a_slurm_step_has_no_login_and_is_its_owners_with_the_job_kept(
+    tmp_path: Path, cgroups: tuple[str, ...]
+) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, uid=1001, cgroups=cgroups)
+    found = identify(root)
+    assert (found.user, found.user_source, found.login_uid, found.slurm_job) == ("alice", UserSource.OWNER, None, "12")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["EXAMPLE\\alice", "bob@example.org", "příbor", "名前", "<script>", "-rf", "a b c", "x" * 64, "it's;$(reboot)"],
+)
+def test_any_account_name_is_kept_as_it_is(tmp_path: Path, name: str) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, uid=1001)
+    people = Identifier(ProcFs(root), {1001: name}.get, {}.get, accounts=lambda: ACCOUNTS)
+    assert people.identify([42])[42].user == name
+
+
+@pytest.mark.parametrize("name", [b"a) R 1 (", b"x) S 1 1", b"\x1b]0;x\x07<b>", b"\xff"])
+def test_a_process_named_like_a_stat_line_is_its_owners(tmp_path: Path, name: bytes) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 42, uid=1001, start=777, name=name)
+    found = identify(root)
+    assert (found.user, found.start_ticks, found.name) == ("alice", 777, name.decode("utf-8", "backslashreplace"))
+
+
+def test_all_ids_are_kept_beside_the_user_they_did_not_decide(tmp_path: Path) -> None:
+    root = make_procfs(tmp_path)
+    cgroup = f"0::/system.slice/slurmstepd.scope/job_12/step_0/docker/{ID}"
+    add_process(root, 42, uid=1001, login=1002, cgroups=(cgroup,))
+    found = identify(root)
+    assert (found.user, found.user_source, found.uid) == ("alice", UserSource.OWNER, 1001)
+    assert (found.owner_uid, found.login_uid, found.container_id, found.slurm_job) == (1001, 1002, ID, "12")
+
+
+def test_processes_hidden_by_hidepid_are_unknown(tmp_path: Path) -> None:
+    """hidepid=2 shows no directory at all, hidepid=1 one whose files cannot be read."""
+    root = make_procfs(tmp_path)
+    (root / "43").mkdir()
+    found = identifier(root).identify([42, 43])
+    assert {identity.user_source for identity in found.values()} == {UserSource.UNKNOWN}
+
+
 def test_the_slurm_job_is_recorded(tmp_path: Path) -> None:
     root = make_procfs(tmp_path)
     add_process(root, 42, cgroups=("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0",))
@@ -124,6 +180,17 @@ def test_account_rules_come_from_the_host(tmp_path: Path) -> None:
     assert accounts.subordinate_owner(165_535) == "alice"
     assert accounts.subordinate_owner(200_009) == "1002"
     assert accounts.subordinate_owner(165_536) is None
+
+
+def test_changed_account_files_are_read_anew_and_others_are_not(tmp_path: Path) -> None:
+    files = AccountFiles(tmp_path)
+    assert files.read().subordinate_owner(100_000) is None
+    (tmp_path / "subuid").write_text("alice:100000:65536\n")
+    first = files.read()
+    assert first.subordinate_owner(100_000) == "alice"
+    assert files.read() is first
+    (tmp_path / "subuid").write_text("bob:100000:65536\nalice:165536:65536\n")
+    assert files.read().subordinate_owner(100_000) == "bob"
 
 
 def test_missing_account_files_leave_the_usual_rules(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Callable, Optional
 
 import pytest
 
-from gua.model import CardReading, FaultKind, MemorySource, Mig, ProcessType, Reason, Snapshot
+from gua.model import CardReading, FaultKind, MemorySource, Mig, ProcessType, Reason, Snapshot, UtilSource
 from gua.nvml.client import WorkerClient
 from tests.nvml_stub import GIB, MIB, Card, Error, Instance, Process, Scene
 
@@ -32,6 +32,7 @@ def test_healthy_card_gives_every_reading_in_its_unit(read_card: ReadCard) -> No
         memory_used_mb=12 * 1024,
         memory_source=MemorySource.V2,
         util_pct=93,
+        util_source=UtilSource.POINT,
         processes=(),
         temperature_c=61,
         power_w=412.345,
@@ -186,8 +187,10 @@ def test_failing_count_is_the_fault_of_the_snapshot(read_scene: ReadScene) -> No
 @pytest.mark.parametrize(
     "call", [HANDLE, UTIL, MEMORY, "nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetMigMode"]
 )
-def test_driver_level_error_of_any_call_ends_the_whole_snapshot(read_scene: ReadScene, call: str, error: str) -> None:
-    snapshot = read_scene(Scene(cards=(Card("GPU-a"), Card("GPU-b", rules=(Error(call, error),)))))
+def test_driver_level_error_on_every_card_is_the_fault_of_the_snapshot(
+    read_scene: ReadScene, call: str, error: str
+) -> None:
+    snapshot = read_scene(Scene(cards=(Card("GPU-a"), Card("GPU-b")), rules=(Error(call, error),)))
     assert (snapshot.cards, snapshot.lost) == ((), ())
     assert snapshot.fault is not None
     assert snapshot.fault.error == error

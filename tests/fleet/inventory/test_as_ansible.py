@@ -10,6 +10,8 @@ from gua_fleet.inventory.load import Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from tests.fleet.inventory.ansible_says import HAS_SSH, Way, ansible_says, we_say
 
+pytestmark = pytest.mark.processes
+
 YAML = {
     "hosts.yml": """
 all:
@@ -72,6 +74,13 @@ SCRIPT = {
     ' "_meta": {"hostvars": {"d1": {"x": "one"}, "d2": {"x": "two", "ansible_port": "{{ 1 + 1 }}"}}}}\'\n',
     "more.yml": "all:\n  hosts:\n    d2: {ansible_user: more}\n    third:\n  vars: {x: three}\n",
 }
+DIRECTORY = {
+    "site/1.yml": "all:\n  hosts:\n    p1: {index: 1}\n    p2: {index: 2}\n    here: {ansible_connection: local}\n",
+    "site/2.constructed.yml": "plugin: ansible.builtin.constructed\nstrict: false\n"
+    "compose: {ansible_host: inventory_hostname ~ '.example.org', ansible_port: 2200 + index}\n"
+    "groups: {second: index == 2}\n",
+    "site/group_vars/second.yml": "ansible_user: '{{ group_names | first }}'\n",
+}
 
 
 def _lay_out(files: dict[str, str]) -> None:
@@ -101,6 +110,7 @@ def _ours(inventories: list[str], selection: Selection) -> dict[str, Way]:
             {"plain", "withport", "six", "old", "db-a", "db-b", *(f"www0{n}.example.org" for n in (1, 2, 3))},
         ),
         (SCRIPT, ["dynamic.sh", "more.yml", "list1,list2"], Selection(), {"d1", "d2", "third", "list1", "list2"}),
+        (DIRECTORY, ["site"], Selection(), {"p1", "p2"}),
         (
             {**YAML, "only": "odda\nnode0*\n"},
             ["hosts.yml"],
@@ -108,7 +118,7 @@ def _ours(inventories: list[str], selection: Selection) -> dict[str, Way]:
             {"odda", *(f"node0{n}" for n in "1234")},
         ),
     ],
-    ids=["yaml", "yaml-limit-extra", "ini-and-ansible.cfg", "script-and-more", "limit-file"],
+    ids=["yaml", "yaml-limit-extra", "ini-and-ansible.cfg", "script-and-more", "directory-and-plugin", "limit-file"],
 )
 def test_each_host_is_reached_as_ansible_would(
     files: dict[str, str], inventories: list[str], selection: Selection, names: set[str], tmp_path: Path
