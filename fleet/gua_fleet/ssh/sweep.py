@@ -200,7 +200,8 @@ def _converse(attempt: Attempt, probe: Probe, settings: SweepSettings, connector
         answer = connector.ask(attempt, argv, cap_bytes=settings.cap_bytes)
     reading = probe.interpret(host, answer, nonce)
     stage = attempt.stage if reading.outcome is Outcome.TIMEOUT else None
-    return HostResult(host, reading.outcome, reading.detail, reading.document, stage, attempt.elapsed_s())
+    elapsed_s, answered_at_ms = attempt.elapsed_s(), round(time.time() * 1000)
+    return HostResult(host, reading.outcome, reading.detail, reading.document, stage, elapsed_s, answered_at_ms)
 
 
 def _failed(attempt: Attempt, failure: HostFailure) -> HostResult:
