@@ -28,6 +28,7 @@ from gua.location import Location
 from gua_fleet.ask import ask_inventory
 from gua_fleet.cli.demo import closing_text
 from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
+from gua_fleet.config import KEYS as FLEET_KEYS
 from gua_fleet.demo.fleet import database, make_fleet
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import merge_reports
@@ -131,6 +132,13 @@ def settings() -> str:
     return "\n".join(lines) + "\n"
 
 
+def fleet_settings() -> str:
+    """The keys of gua-fleet.yml that are plain values, as a table."""
+    lines = ["| key | default | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{key.name}` | {key.default} | {key.meaning} |" for key in FLEET_KEYS]
+    return "\n".join(lines) + "\n"
+
+
 def model_rules() -> str:
     """The keys of `[[rule.model]]`, as a table."""
     lines = ["| key of `[[rule.model]]` | default | meaning | write |", "| --- | --- | --- | --- |"]
@@ -167,6 +175,7 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "report-csv": lambda: _screen(report_csv_lines()),
         "report-md": lambda: _screen(agent_week("md").partition("## 4.")[0]),
     },
+    "docs/fleet.md": {"fleet-settings": fleet_settings},
 }
 
 # Files that the program writes whole.

@@ -35,9 +35,11 @@ def host_rows(hosts: Sequence[Host]) -> list[tuple[Cell, ...]]:
 
 def host_document(host: Host) -> dict[str, Any]:
     """One host of `gua-fleet hosts --format json`."""
-    names = ("name", "address", "port", "user", "connection", "jump", "proxy_command", "maintenance", "cards")
+    names = ("name", "address", "port", "user", "connection", "jump", "proxy_command", "identity_file")
+    ours = ("become", "become_user", "scheduler", "maintenance", "cards")
     return {
-        **{name: getattr(host, name) for name in names},
+        **{name: getattr(host, name) for name in (*names, *ours)},
+        "gua_command": list(host.gua_command),
         "groups": list(host.groups),
         "skipped": host.skip_reason,
     }

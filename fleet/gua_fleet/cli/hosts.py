@@ -22,7 +22,8 @@ def run(options: argparse.Namespace) -> int:
     inventory = read_inventory(options)
     if options.format == "json":
         hosts = [host_document(host) for host in inventory.hosts]
-        emit_document({"schema": "gua.fleet-hosts/1", "source": inventory.source, "hosts": hosts}, None)
+        notes = {"source": inventory.source, "warnings": list(inventory.warnings)}
+        emit_document({"schema": "gua.fleet-hosts/1", **notes, "hosts": hosts}, None)
     else:
         print_text(table(HOST_HEADERS, host_rows(inventory.hosts), table_columns()))
     return int(ExitStatus.OK)

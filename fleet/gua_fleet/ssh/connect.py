@@ -16,7 +16,7 @@ import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
 from paramiko.packet import Packetizer
 
-from gua_fleet.errors import FleetError, HostFailure
+from gua_fleet.errors import HostFailure, KeysLocked
 from gua_fleet.model import Host
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import command_line
@@ -72,9 +72,10 @@ class Connector:
                 return
             locked.update(dict.fromkeys(found))
         if locked:
-            raise FleetError(
+            raise KeysLocked(
                 f"no key can be used: {', '.join(map(str, locked))} needs a passphrase, and no SSH agent has it: "
-                f"run `ssh-add {shlex.join(map(str, locked))}` first"
+                f"run `ssh-add {shlex.join(map(str, locked))}` first",
+                tuple(locked),
             )
 
     def notes(self) -> tuple[str, ...]:

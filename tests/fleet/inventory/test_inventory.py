@@ -123,15 +123,18 @@ all:
     good: {ansible_host: "{{ 'a' ~ 'b' }}"}
     undefined: {ansible_host: "{{ nowhere }}.x", gua_cards: 8}
     lookup: {ansible_port: "{{ lookup('file', '/no/such/file') }}"}
+    omitted: {ansible_host: "{{ nowhere | default(omit) }}", ansible_user: "{{ hostvars.plain.ansible_host }}"}
     unsafe: {ansible_user: !unsafe "{{ literal }}"}
     plain: {ansible_host: 192.0.2.7}
 """
     inventory = load_inventory(_write(text))
     skipped = {host.name for host in inventory.hosts if host.skip_reason}
     assert skipped == {"undefined", "lookup"}
-    assert "{{ nowhere }}.x" in (_host(inventory, "undefined").skip_reason or "")
+    reason = _host(inventory, "undefined").skip_reason
+    assert reason == "ansible_host cannot be resolved: 'nowhere' is undefined"
     assert _host(inventory, "undefined").cards == 8
     assert _host(inventory, "good").address == "ab"
+    assert (_host(inventory, "omitted").address, _host(inventory, "omitted").user) == ("omitted", "192.0.2.7")
     assert _host(inventory, "unsafe").user == "{{ literal }}"
     assert any("undefined is skipped" in warning for warning in inventory.warnings)
 
@@ -152,7 +155,7 @@ def test_load_vaulted_file_without_its_password_says_what_to_set() -> None:
     _write("a: 1\n", "group_vars/all.yml")
     encrypt = [ANSIBLE / "ansible-vault", "encrypt", "--vault-password-file", "pw", "group_vars/all.yml"]
     subprocess.run(encrypt, check=True, capture_output=True)
-    with pytest.raises(InventoryError, match="set ANSIBLE_VAULT_PASSWORD_FILE"):
+    with pytest.raises(InventoryError, match="give --vault-password-file FILE"):
         load_inventory(_write("all:\n  hosts:\n    a:\n"))
 
 
