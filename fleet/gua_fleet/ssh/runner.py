@@ -45,15 +45,36 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
     """Runs one command and reads its answer in the calling thread: no helper threads, no pty, no stdin, a cap."""
 
     def run(self, command: str, **kwargs: Any) -> Answer:
-        """kwargs: attempt (an Attempt, told how far it is) and cap_bytes (of stdout; stderr is cut at the same)."""
+        """kwargs: attempt (an Attempt, told how far it is), cap_bytes (of stdout; stderr is cut at the same) and
+        stdin (bytes for the command to read, few enough for one window).
+        """
         attempt: Attempt = kwargs["attempt"]
         attempt.stage = "open"
         self.channel: paramiko.Channel = self.context.create_session()
         attempt.stage = "exec"
         self.channel.exec_command(command)
+        if kwargs["stdin"]:
+            self.channel.sendall(kwargs["stdin"])
         self.channel.shutdown_write()  # whatever reads its input there, an rc file or a forced command, finds none
         attempt.stage = "output"
-        return self._read(attempt, int(kwargs["cap_bytes"]))
+        try:
+            return self._read(attempt, int(kwargs["cap_bytes"]))
+        except HostFailure:
+            self._end_command()
+            raise
+
+    def _end_command(self) -> None:
+        """Ask the server to end the command, which it would not by itself when we go. Most do; `timeout` there ends it
+        in any case.
+        """
+        message = paramiko.Message()
+        message.add_byte(paramiko.common.cMSG_CHANNEL_REQUEST)
+        message.add_int(self.channel.remote_chanid)
+        message.add_string("signal")
+        message.add_boolean(False)
+        message.add_string("TERM")
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            self.context.transport._send_user_message(message)
 
     def _read(self, attempt: Attempt, cap_bytes: int) -> Answer:
         stdout, stderr = bytearray(), bytearray()
@@ -66,6 +87,8 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
                     break
             self._drain_stderr(stderr, cap_bytes)
             if len(stdout) > cap_bytes:
+                with contextlib.suppress(OSError, EOFError):
+                    self.channel.close()
                 return Answer(-1, bytes(stdout), bytes(stderr), capped=True)
         self.channel.status_event.wait(attempt.remaining_s())
         self._drain_stderr(stderr, cap_bytes)

@@ -103,8 +103,6 @@ def test_sweep_every_jump_host_of_a_chain_is_checked(
     sshd: Sshd, bastion: Sshd, outer: list[Sshd], keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
     settings = _jump(keys, bastion, known, tmp_path)
-    config = tmp_path / "ssh_config"
-    config.write_text("StrictHostKeyChecking no\n" + config.read_text())
     user = getpass.getuser()
     settings["jump"] = ",".join(f"{user}@127.0.0.1:{server.port}" for server in (*outer, bastion))
     target = host(sshd, keys, known, agent, **settings)
@@ -170,7 +168,7 @@ def test_sweep_user_that_means_something_to_a_shell_gets_no_proxy_command(
 @pytest.mark.parametrize(("accept_new", "policy"), [(False, "yes"), (True, "accept-new")])
 def test_proxy_argv_jump_hosts_get_the_same_strictness(accept_new: bool, policy: str) -> None:
     target = target_from_options(Host("n", "n", jump="a,bob@b:2222"), {"proxyjump": ["a,bob@b:2222"]})
-    argv = proxy_argv(target, accept_new=accept_new)
+    argv = proxy_argv(target, lambda hop: accept_new)
     assert f"StrictHostKeyChecking={policy}" in argv
     assert argv[-3:] == ["-W", "[n]:22", "ssh://bob@b:2222"]
     [through] = [word for word in argv if word.startswith("ProxyCommand=")]

@@ -49,7 +49,7 @@ def test_sweep_host_stalled_at_each_stage_ends_by_the_deadline_and_harms_nobody(
         healthy = [host(sshd, keys, known, agent, name=f"healthy{number}") for number in range(len(ports))]
         stalled = [host(port, keys, known, agent) for port in ports]
         deadline_s, slack_s = patience(healthy)
-        threads_before = threading.active_count()
+        threads_before = set(threading.enumerate())
         started_s = time.monotonic()
         results = sweep(_alternating(healthy, stalled), DOCTOR_PROBE, SweepSettings(timeout_s=deadline_s))
         elapsed_s = time.monotonic() - started_s

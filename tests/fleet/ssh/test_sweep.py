@@ -11,7 +11,7 @@ import pytest
 from gua_fleet.errors import FleetError
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.sweep import Standing, SweepSettings, sweep
 from tests.fleet.ssh.sshd import Keys, Sshd, host, write_agent
 
 
@@ -299,7 +299,7 @@ def test_sweep_interrupted_keeps_what_came_and_says_what_did_not(
     slow = write_agent(tmp_path / "slow", "time.sleep(120)")
     hosts = [host(sshd, keys, known, slow, name="slow"), host(sshd, keys, known, agent, name="quick")]
 
-    def interrupt_after_the_first(done: int, total: int) -> None:
+    def interrupt_after_the_first(standing: Standing) -> None:
         raise KeyboardInterrupt
 
     started_s = time.monotonic()
