@@ -13,7 +13,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP raise KeyboardInterrupt, where nobody else wants them and this is the main thread."""
+    """Within it SIGTERM and SIGHUP raise KeyboardInterrupt, unless somebody else wants them (main thread only)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

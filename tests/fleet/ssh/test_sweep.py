@@ -166,7 +166,7 @@ def test_sweep_key_with_a_passphrase_beside_a_host_with_a_good_one_is_auth_faile
     hosts = [host(sshd, keys, known, agent, identity_file=str(locked)), host(sshd, keys, known, agent, name="good")]
     shut_out, good = sweep(hosts, DOCTOR_PROBE, SweepSettings())
     assert shut_out.outcome is Outcome.AUTH_FAILED
-    assert f"{locked} (needs a passphrase: add it to an agent with ssh-add)" in (shut_out.detail or "")
+    assert f"{locked} (needs a passphrase: add it to an agent with ssh-add, or use --ask-passphrase)" in (shut_out.detail or "")
     assert good.outcome is Outcome.OK
 
 
@@ -222,18 +222,42 @@ def test_sweep_unknown_host_key_is_refused_and_shown(sshd: Sshd, keys: Keys, age
     assert "SHA256:" in (result.detail or "")
 
 
+def _named(known: Path, **options: str) -> dict[str, object]:
+    """Settings of a host, as they are in an ssh_config of the machine or in the inventory's ssh arguments."""
+    return {"ssh_options": {"userknownhostsfile": str(known), "globalknownhostsfile": "none", **options}}
+
+
+@pytest.mark.parametrize("hashed", ["no", "yes"])
 def test_sweep_accept_new_records_the_key_and_then_knows_it(
-    sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path
+    sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path, hashed: str
 ) -> None:
     file = tmp_path / "fresh" / "known_hosts"
-    target = host(sshd, keys, file, agent)
+    target = host(sshd, keys, file, agent, **_named(file, hashknownhosts=hashed))
     notes: list[str] = []
     (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(accept_new=True), notice=notes.append)
     assert result.outcome is Outcome.OK
-    assert file.read_text() == sshd.known_line()
+    assert (file.read_text() == sshd.known_line(), file.read_text().startswith("|1|")) == (
+        hashed == "no",
+        hashed == "yes",
+    )
     assert oct(file.stat().st_mode & 0o777) == "0o600"
     assert notes[0].startswith(f"recorded the host key of [127.0.0.1]:{sshd.port} SHA256:")
     assert _ask(target).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(("word", "warned"), [("accept-new", False), ("no", True), ("off", True)])
+def test_sweep_strict_host_key_checking_of_the_inventory_is_honoured_but_never_off(
+    sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path, word: str, warned: bool
+) -> None:
+    file = tmp_path / "known_hosts"
+    target = host(sshd, keys, file, agent, **_named(file, stricthostkeychecking=word))
+    notes: list[str] = []
+    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(), notice=notes.append)
+    assert result.outcome is Outcome.OK
+    assert any("is taken as accept-new" in note for note in notes) is warned
+    assert any("recorded the host key" in note for note in notes)
+    file.write_text(sshd.known_line("other_host"))
+    assert _ask(target).outcome is Outcome.HOST_KEY_CHANGED
 
 
 @pytest.mark.parametrize("accept_new", [False, True])
