@@ -47,7 +47,6 @@ class Host:
     ssh_options: -o settings from the inventory's ssh arguments, keys in lower case.
     cards: `gua_cards`, how many cards the administrator says it has; None when not told.
     skip_reason: why no connection will be tried (`Outcome.SKIPPED` or MAINTENANCE), else None.
-    password, become_password: of the inventory (vault), for this host; None where it has none. Never shown.
     """
 
     name: str
@@ -66,21 +65,6 @@ class Host:
     maintenance: str | None = None
     cards: int | None = None
     skip_reason: str | None = None
-    password: str | None = field(default=None, repr=False)
-    become_password: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class Secrets:
-    """What a person was asked for before the sweep; None where nothing was asked. Never shown, so no repr.
-
-    password: for log-in, to hosts that have none of their own. passphrase: of private key files.
-    become_password: for sudo, on hosts that have none of their own.
-    """
-
-    password: str | None = field(default=None, repr=False)
-    passphrase: str | None = field(default=None, repr=False)
-    become_password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
