@@ -22,6 +22,8 @@ HOMES = {
     "paramiko": ("gua_fleet/ssh/",),
     "tabulate": ("gua/report/render", "gua/render", "gua_fleet/render"),
     "requests": ("gua/cloud/",),
+    "ansible": ("gua_fleet/inventory/ansible_reader",),
+    "yaml": ("gua_fleet/config_yaml", "gua_fleet/demo/"),
 }
 # Pure rooms: they are handed values and hand back values, so they may not open, connect or ask the time.
 PURE = ("gua/model.py", "gua/classify.py", "gua/coverage.py", "gua/shares.py", "gua/reconcile.py", "gua_fleet/merge.py")

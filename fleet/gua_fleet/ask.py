@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gua.errors import ExitStatus
 from gua_fleet.inventory.load import Inventory
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
+from gua_fleet.prompt import ask_secret
+from gua_fleet.secrets import Ask
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
 _ANSWERED = frozenset({Outcome.OK, Outcome.NO_GPU, Outcome.NO_HISTORY})
@@ -32,6 +34,24 @@ def ask_inventory(
 ) -> Answers:
     """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`."""
     return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress, notice=notice))
+
+
+def with_passwords(inventory: Inventory, *, ask_pass: bool, ask_become: bool, ask: Ask = ask_secret) -> Inventory:
+    """The inventory with passwords typed now, before anybody is asked, for the hosts that have none of their own.
+
+    An empty sudo password is the one to log in with, as in Ansible. Raises CannotAsk where no terminal is.
+    """
+    password = ask("SSH password", "use a key, or ansible_password in a vault") if ask_pass else None
+    become = ask("sudo password", "use a rule that needs none, or ansible_become_password") if ask_become else None
+    if become is not None and not become.reveal:
+        become = password
+    if password is None and become is None:
+        return inventory
+    hosts = tuple(
+        replace(host, password=host.password or password, become_password=host.become_password or become)
+        for host in inventory.hosts
+    )
+    return replace(inventory, hosts=hosts)
 
 
 def exit_status(

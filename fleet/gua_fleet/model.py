@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gua_fleet.secrets import Secret
+
 Document = dict[str, Any]
 """A host's own JSON document, already checked for its `schema` name and major number."""
 
@@ -42,6 +44,8 @@ class Host:
 
     name: the inventory's name, the key in every table. address: where to connect (ansible_host or the name).
     port, user: None where the inventory does not say: then ssh_config decides, or 22 and the local user.
+    become, become_user: whether writing commands go through sudo, and to which account (None: the agent's own).
+    password: for the log-in; become_password: for sudo; passphrase: of the identity file; each None when not given.
     gua_command: the agent's command as an argument list; empty means the default search.
     jump: `user@host:port` of a ProxyJump, or None. proxy_command: an explicit ProxyCommand, or None.
     ssh_options: -o settings from the inventory's ssh arguments, keys in lower case.
@@ -61,6 +65,10 @@ class Host:
     groups: tuple[str, ...] = ()
     gua_command: tuple[str, ...] = ()
     become: bool = False
+    become_user: str | None = None
+    password: Secret | None = None
+    become_password: Secret | None = None
+    passphrase: Secret | None = None
     scheduler: str | None = None
     maintenance: str | None = None
     cards: int | None = None

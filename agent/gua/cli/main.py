@@ -12,7 +12,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Optional
 
 from gua import __version__
@@ -54,13 +54,22 @@ def build_parser(
     return parser
 
 
-def run_command(program: str, commands: Mapping[str, tuple[str, str]], argv: Sequence[str]) -> int:
-    """Parse, run one command, and give its exit status. Our own errors become one line on stderr."""
+def run_command(
+    program: str,
+    commands: Mapping[str, tuple[str, str]],
+    argv: Sequence[str],
+    settle: Callable[[argparse.Namespace], object] = lambda options: None,
+) -> int:
+    """Parse, run one command, and give its exit status. Our own errors become one line on stderr.
+
+    settle: given the options before the command runs, to fill in what the command line leaves open.
+    """
     _make_streams_safe()
     chosen = next((word for word in argv if not word.startswith("-")), None)
     options = argparse.Namespace()
     try:
         build_parser(program, commands, chosen).parse_args(argv, namespace=options)
+        settle(options)
         status = int(options.run(options))
         sys.stdout.flush()  # here, where it may still fail with a word
         return status

@@ -10,8 +10,10 @@ from typing import Any
 from gua.cli.screen import read_screen
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
-from gua_fleet.ask import Answers, ask_inventory, exit_status
-from gua_fleet.inventory.load import Inventory, load_inventory
+from gua_fleet.ask import Answers, ask_inventory, exit_status, with_passwords
+from gua_fleet.config import FILE_NAME, FleetConfig
+from gua_fleet.inventory.load import Inventory, Selection, load_inventory
+from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
 from gua_fleet.progress import watched
@@ -20,6 +22,7 @@ from gua_fleet.ssh.sweep import SweepSettings
 
 __all__ = [
     "Answers",
+    "add_config_option",
     "add_fleet_options",
     "add_inventory_options",
     "ask_fleet",
@@ -31,33 +34,71 @@ __all__ = [
 ]
 
 
-def add_inventory_options(parser: argparse.ArgumentParser) -> None:
-    """`--hosts` and `--limit`."""
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """`--config`. A command that has it finds the settings in force in `options.config`."""
     parser.add_argument(
-        "--hosts",
-        metavar="INVENTORY",
-        help="Ansible inventory: a file, a directory, or `host1,host2,` "
-        "(default: GUA_FLEET_HOSTS, else the one ansible.cfg names, else ./inventory.yml)",
+        "--config",
+        dest="config_file",
+        metavar="FILE",
+        help=f"settings file (default: GUA_FLEET_CONFIG, else {FILE_NAME} here, beside the inventory, or in "
+        "~/.config/gua-fleet)",
     )
-    parser.add_argument("--limit", metavar="PATTERN", help="only hosts that match this Ansible host pattern")
+
+
+def add_inventory_options(parser: argparse.ArgumentParser) -> None:
+    """Which hosts, and what Ansible needs to read about them. What is left out comes from the settings."""
+    add_config_option(parser)
+    group = parser.add_argument_group("which hosts")
+    group.add_argument(
+        *("-i", "--hosts"),
+        action="append",
+        metavar="INVENTORY",
+        help="Ansible inventory: a file, a directory, or `host1,host2,`; may be given several times "
+        f"(default: GUA_FLEET_HOSTS, else {FILE_NAME}, else the one ansible.cfg names, else ./inventory.yml)",
+    )
+    group.add_argument("-l", "--limit", metavar="PATTERN", help="only hosts that match this Ansible pattern, or @FILE")
+    group.add_argument(
+        *("-e", "--extra-vars"),
+        action="append",
+        metavar="VARS",
+        help="variables that beat all others: k=v, JSON, @FILE",
+    )
+    group.add_argument(
+        *("--vault-password-file", "--vault-pass-file"),
+        dest="vault_password_files",
+        action="append",
+        metavar="FILE",
+        help="file (or program) that gives a vault password",
+    )
+    group.add_argument("--vault-id", dest="vault_ids", action="append", metavar="ID", help="NAME@FILE or NAME@prompt")
+    group.add_argument(
+        *("-J", "--ask-vault-pass", "--ask-vault-password"),
+        dest="ask_vault_pass",
+        action="store_true",
+        help="ask for the vault password, once",
+    )
 
 
 def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     """The options of every command that asks the hosts: `options` of ask_fleet must come from here."""
     add_inventory_options(parser)
     asking = parser.add_argument_group("how to ask")
-    asking.add_argument("--forks", type=_count, default=32, metavar="N", help="hosts asked at once (default 32)")
+    asking.add_argument("--forks", type=_count, metavar="N", help="hosts asked at once (default 32)")
+    asking.add_argument("--timeout", type=_seconds, metavar="TIME", help="hard deadline per host (default 20s)")
     asking.add_argument(
-        "--timeout", type=_seconds, default=20.0, metavar="TIME", help="hard deadline per host (default 20s)"
+        *("-k", "--ask-pass"), action="store_true", help="ask for the password to log in with, once for all hosts"
+    )
+    asking.add_argument(
+        *("-K", "--ask-become-pass"),
+        action="store_true",
+        help="ask for the password sudo wants, once for all hosts",
     )
     asking.add_argument(
         "--accept-new",
         action="store_true",
         help="record the host keys of hosts never seen before; a changed key is refused all the same",
     )
-    asking.add_argument(
-        "--allow-missing", type=_amount, default=0, metavar="N", help="exit 0 although up to N hosts failed"
-    )
+    asking.add_argument("--allow-missing", type=_amount, metavar="N", help="exit 0 although up to N hosts failed")
 
 
 def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]:
@@ -91,13 +132,27 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
 
 
 def read_inventory(options: argparse.Namespace) -> Inventory:
-    """The inventory the options choose; which one it is and what is odd about it goes to stderr."""
-    inventory = load_inventory(options.hosts, limit=options.limit)
+    """The inventory the options choose; which one it is and what is odd about it goes to stderr.
+
+    Passwords that the options want typed are asked for here, once, and are in the hosts afterwards.
+    """
+    config: FleetConfig = options.config
+    vault_files = options.vault_password_files or [config.vault_password_file]
+    selection = Selection(
+        limit=options.limit,
+        extra_vars=tuple(options.extra_vars or ()),
+        vault_password_files=tuple(file for file in vault_files if file),
+        vault_ids=tuple(options.vault_ids or ()),
+        ask_vault_password=options.ask_vault_pass,
+    )
+    inventory = load_inventory(find_source(options.hosts or (), configured=config.hosts), selection=selection)
     number = len(inventory.hosts)
     sys.stderr.write(f"inventory: {inventory.source}, {number} host{'' if number == 1 else 's'}\n")
-    for warning in inventory.warnings:
+    for warning in (*config.warnings, *inventory.warnings):
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
-    return inventory
+    if "ask_pass" not in options:
+        return inventory
+    return with_passwords(inventory, ask_pass=options.ask_pass, ask_become=options.ask_become_pass)
 
 
 def _notice(line: str) -> None:

@@ -13,6 +13,7 @@ from gua.clock import SystemClock
 from gua.demo.recording import zone_offset_ms
 from gua.report.zones import local_zone_name
 from gua_fleet.cli import report
+from gua_fleet.cli.settle import settle_options
 from gua_fleet.demo.fleet import make_fleet
 
 
@@ -30,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
     inventory = make_fleet(options.dir, now_ms=now_ms, utc_offset_ms=zone_offset_ms(local_zone_name(), now_ms))
     parser = argparse.ArgumentParser()
     report.configure(parser)
-    report.run(parser.parse_args(["--hosts", str(inventory)]))
+    reporting = parser.parse_args(["--hosts", str(inventory)])
+    settle_options(reporting)
+    report.run(reporting)
     sys.stdout.write(closing_text(inventory, _this_command()))
     return 0
 

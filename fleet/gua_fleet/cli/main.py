@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from gua.cli.main import run_command
+from gua_fleet.cli.settle import settle_options
 
 # name -> (module, one line of help). Order is the order of `gua-fleet --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -13,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("gua_fleet.cli.doctor", "run `gua doctor` on every host"),
     "sync-once": ("gua_fleet.cli.sync_once", "sample every host now and show the fleet as it is"),
     "report": ("gua_fleet.cli.report", "the cluster tables, merged from every host's own history"),
+    "config": ("gua_fleet.cli.config", "check or show the settings of gua-fleet.yml; `config --help` lists them all"),
     "demo": ("gua_fleet.cli.demo", "a small made-up fleet on this machine, without a GPU"),
     "version": ("gua.cli.version", "print the version"),
 }
@@ -20,4 +22,4 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The `gua-fleet` command. Returns its exit status."""
-    return run_command("gua-fleet", COMMANDS, sys.argv[1:] if argv is None else argv)
+    return run_command("gua-fleet", COMMANDS, sys.argv[1:] if argv is None else argv, settle_options)

@@ -27,13 +27,14 @@ from gua_fleet.render_table import DEFAULT_WIDTH, render_fleet
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua-fleet report`."""
     parser.add_argument(
-        "--since", default="7d", metavar="WHEN", help="begin: a duration back from the end (7d) or a time (default 7d)"
+        "--since", metavar="WHEN", help="begin: a duration back from the end (7d) or a time (default 7d)"
     )
     parser.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
     parser.add_argument(
         "--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this machine's)"
     )
     add_format_option(parser, "table")
+    parser.set_defaults(format=None)  # the settings decide
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
     add_fleet_options(parser)
 

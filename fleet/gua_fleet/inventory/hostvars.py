@@ -8,6 +8,7 @@ from typing import Any
 
 from gua_fleet.inventory.ssh_arguments import HARMLESS, HONOURED, SshArguments, parse_ssh_arguments
 from gua_fleet.model import Host
+from gua_fleet.secrets import Secret
 
 Variables = Mapping[str, Any]
 
@@ -17,8 +18,16 @@ PORT = ("ansible_port", "ansible_ssh_port")
 USER = ("ansible_user", "ansible_ssh_user")
 KEY = ("ansible_private_key_file", "ansible_ssh_private_key_file")
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+PASSWORD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+PASSPHRASE = ("ansible_private_key_passphrase", "ansible_ssh_private_key_passphrase")
+BECOME_USER = ("ansible_become_user", "ansible_sudo_user")
+BECOME_PASSWORD = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
+KEY_CHECKING = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
 OURS = ("gua_command", "gua_scheduler", "gua_maintenance", "gua_cards")
-RELEVANT = (*ADDRESS, *PORT, *USER, *KEY, *ARGUMENTS, "ansible_connection", "ansible_become", *OURS)
+RELEVANT = (
+    *(*ADDRESS, *PORT, *USER, *KEY, *ARGUMENTS, *PASSWORD, *PASSPHRASE, *KEY_CHECKING, "ansible_connection"),
+    *("ansible_become", "ansible_become_method", *BECOME_USER, *BECOME_PASSWORD, *OURS),
+)
 
 _SSH_CONNECTIONS = {"ssh", "smart", "paramiko", "paramiko_ssh", "openssh"}
 _TRUE = {"true", "yes", "on", "1", "y", "t"}
@@ -48,8 +57,21 @@ def skipped_host(name: str, variables: Variables, groups: tuple[str, ...], reaso
     return Host(name=name, address=name, groups=groups, cards=cards, skip_reason=reason)
 
 
-def ignored_arguments(variables: Variables) -> tuple[str, ...]:
-    """Ssh arguments that ask for something not done here, as words for a warning."""
+def not_honoured(variables: Variables) -> tuple[str, ...]:
+    """What a usable host asks for that is not done here, as sentences for a warning."""
+    sentences = [f"ssh argument {words} is not honoured" for words in _ignored_arguments(variables)]
+    for name in KEY_CHECKING:
+        if str(variables.get(name, True)).strip().lower() in _FALSE:
+            sentences.append(f"{name} is not honoured: host keys are always checked, see --accept-new")
+    method = _text(variables, "ansible_become_method")
+    if not _sudo(method) and _boolean(variables, "ansible_become"):
+        sentences.append(
+            f"ansible_become_method {method} is not supported (sudo is): there gua runs as the log-in user"
+        )
+    return tuple(sentences)
+
+
+def _ignored_arguments(variables: Variables) -> tuple[str, ...]:
     ignored: list[str] = []
     for name in ARGUMENTS:
         arguments = _arguments(variables, name)
@@ -91,7 +113,11 @@ def _host(name: str, variables: Variables, groups: tuple[str, ...]) -> Host:
         ssh_options=options,
         groups=groups,
         gua_command=_command(variables),
-        become=_boolean(variables, "ansible_become"),
+        become=_boolean(variables, "ansible_become") and _sudo(_text(variables, "ansible_become_method")),
+        become_user=_become_user(variables),
+        password=_secret(variables, PASSWORD),
+        become_password=_secret(variables, BECOME_PASSWORD),
+        passphrase=_secret(variables, PASSPHRASE),
         scheduler=_text(variables, "gua_scheduler"),
         maintenance=maintenance,
         cards=_cards(variables),
@@ -112,6 +138,30 @@ def _text(variables: Variables, name: str) -> str | None:
     if isinstance(value, bool | Mapping | list | tuple):
         raise BadVariable(f"{name} must be text, not {value!r}" if not isinstance(value, Mapping) else _odd(name))
     return str(value)
+
+
+def _secret(variables: Variables, names: tuple[str, ...]) -> Secret | None:
+    """The last of these that is set. What is wrong with one is said without showing it."""
+    found = None
+    for name in names:
+        value = variables.get(name)
+        if value is not None and value != "":
+            if isinstance(value, bool | Mapping | list | tuple):
+                raise BadVariable(f"{name} must be text")
+            found = Secret(str(value))
+    return found
+
+
+def _sudo(method: str | None) -> bool:
+    return method in (None, "sudo", "ansible.builtin.sudo", "community.general.sudo")
+
+
+def _become_user(variables: Variables) -> str | None:
+    """The account to become, None where Ansible's default stands: there the agent's own account is the one to be."""
+    user = _last_text(variables, BECOME_USER)
+    if user is not None and (user.startswith("-") or not user.isprintable() or " " in user):
+        raise BadVariable(f"{user!r} cannot be a user's name (ansible_become_user)")
+    return None if user == "root" else user
 
 
 def _odd(name: str) -> str:

@@ -1,27 +1,27 @@
 """The hosts of an inventory, read by Ansible, so that the file ansible-playbook uses means the same here.
 
-    source -> ansible-inventory --list -> (ansible localhost, only when something is templated) -> Hosts
-
-Order: as in the file. Ansible's list keeps the order of hosts within a group and of groups within their parent,
-so the groups are walked from `all`, ungrouped hosts first, and a host counts where it is met first.
+source -> Ansible, in a process of its own -> variables -> Hosts
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from gua_fleet.errors import InventoryError
-from gua_fleet.inventory.ansible_tools import AnsibleAnswer, run_ansible
-from gua_fleet.inventory.hostvars import Variables, host_from_variables, ignored_arguments, skipped_host
+from gua_fleet.inventory.ansible_tools import ReadHost, Reading, read_with_ansible
+from gua_fleet.inventory.hostvars import BECOME_PASSWORD, RELEVANT, host_from_variables, not_honoured, skipped_host
 from gua_fleet.inventory.source import Source, find_source
-from gua_fleet.inventory.templating import resolve_variables
 from gua_fleet.model import Host
+from gua_fleet.prompt import ask_secret
+from gua_fleet.secrets import Ask
 from gua_fleet.show import one_line
+
+_MOST_NAMES = 6
+OPEN_VAULT = "give --vault-password-file FILE, --vault-id or --ask-vault-pass"
 
 
 @dataclass(frozen=True)
@@ -36,54 +36,79 @@ class Inventory:
     warnings: tuple[str, ...] = ()
 
 
-def load_inventory(source: str | None, *, limit: str | None = None) -> Inventory:
+@dataclass(frozen=True)
+class Selection:
+    """What goes to Ansible beside the inventory itself, as its own options take it.
+
+    limit: a host pattern, or @FILE. extra_vars: `key=value`, JSON or @FILE each.
+    """
+
+    limit: str | None = None
+    extra_vars: tuple[str, ...] = ()
+    vault_password_files: tuple[str, ...] = ()
+    vault_ids: tuple[str, ...] = ()
+    ask_vault_password: bool = False
+
+    def arguments(self) -> tuple[str, ...]:
+        """The same as arguments; each with its value in one word, so that no value is taken for an option."""
+        return (
+            *((f"--limit={self.limit}",) if self.limit else ()),
+            *(f"--extra-vars={text}" for text in self.extra_vars),
+            *(f"--vault-password-file={Path(file).expanduser()}" for file in self.vault_password_files),
+            *(f"--vault-id={text}" for text in self.vault_ids),
+            *(("--ask-vault-password",) if self.ask_vault_password else ()),
+        )
+
+
+def load_inventory(
+    source: str | Source | None,
+    *,
+    limit: str | None = None,
+    selection: Selection | None = None,
+    ask: Ask = ask_secret,
+) -> Inventory:
     """The inventory in `source` (a path, `host,` list or directory), or the one found without it.
 
-    limit: an Ansible host pattern. Raises InventoryError when there is no host to speak of.
+    limit: short for a selection by host pattern alone. ask: who is asked for a vault password that has to be typed.
+    Raises InventoryError when there is no host to speak of.
     """
-    found = find_source(source)
-    arguments = [*found.arguments, *(("--limit", limit) if limit else ())]
-    listed = run_ansible("ansible-inventory", ["--list", *arguments])
-    document = _document(listed, found)
-    groups = {name: group for name, group in document.items() if name != "_meta" and isinstance(group, Mapping)}
-    names = tuple(dict.fromkeys(_walk("all", groups, frozenset())))
-    if not names:
-        raise InventoryError(_no_hosts(found, limit, listed))
-    raw = document.get("_meta", {}).get("hostvars", {})
-    resolved = resolve_variables({name: raw.get(name, {}) for name in names}, found.arguments)
-    memberships = _memberships(groups)
-    hosts = tuple(
-        host_from_variables(name, resolved.variables[name], memberships.get(name, ()))
-        if name in resolved.variables
-        else skipped_host(name, raw.get(name, {}), memberships.get(name, ()), resolved.unresolved[name])
-        for name in names
-    )
-    return Inventory(hosts, found.words, (*listed.messages, *_our_warnings(hosts, resolved.variables)))
-
-
-def _document(answer: AnsibleAnswer, source: Source) -> dict[str, Any]:
-    if answer.exit_status != 0:
-        raise InventoryError(_unreadable(source, answer))
+    found = source if isinstance(source, Source) else find_source((source,) if source is not None else ())
+    chosen = selection or Selection(limit=limit)
     try:
-        document = json.loads(answer.stdout)
-    except ValueError as exc:
-        raise InventoryError(f"{source.name}: ansible-inventory did not answer with JSON") from exc
-    if not isinstance(document, dict):
-        raise InventoryError(f"{source.name}: ansible-inventory did not answer with an inventory")
-    return document
+        reading = read_with_ansible((*found.arguments, *chosen.arguments()), RELEVANT, ask)
+    except InventoryError as exc:
+        raise InventoryError(f"{found.name}: {_with_cure(one_line(str(exc), width=300))}") from exc
+    if not reading.hosts:
+        raise InventoryError(_no_hosts(found, chosen.limit, reading))
+    hosts = tuple(_host(host, reading) for host in reading.hosts)
+    _refuse_if_all_are_locked(found, reading, hosts)
+    return Inventory(hosts, found.words, (*reading.messages, *_our_warnings(hosts, reading)))
 
 
-def _unreadable(source: Source, answer: AnsibleAnswer) -> str:
-    reason = _telling(answer.messages[::-1], source) or f"ansible-inventory ended with {answer.exit_status}"
-    if "vault" in reason.lower():
-        return f"{source.name}: a vault password is needed: set ANSIBLE_VAULT_PASSWORD_FILE ({reason})"
-    return f"{source.name}: {reason}"
+def _host(host: ReadHost, reading: Reading) -> Host:
+    problems = {name: problem for name, problem in host.problems.items() if name not in BECOME_PASSWORD}
+    if problems:
+        name, problem = next(iter(problems.items()))
+        what = f"{name} cannot be resolved" if name else "its variables cannot be read"
+        return skipped_host(host.name, host.variables, host.groups, f"{what}: {_with_cure(one_line(problem))}")
+    return host_from_variables(host.name, {**reading.settings, **host.variables}, host.groups)
 
 
-def _no_hosts(source: Source, limit: str | None, answer: AnsibleAnswer) -> str:
-    if limit:
-        return f"{source.name} has no host that matches --limit {limit}"
-    reason = _telling(answer.messages, source)
+def _with_cure(reason: str) -> str:
+    return f"{reason}; {OPEN_VAULT}" if re.search("vault|decrypt", reason, re.IGNORECASE) else reason
+
+
+def _refuse_if_all_are_locked(source: Source, reading: Reading, hosts: Sequence[Host]) -> None:
+    """One line instead of one per host, where a password is missing that every host needs."""
+    reasons = {host.skip_reason for host in hosts}
+    if len(reasons) == 1 and OPEN_VAULT in (hosts[0].skip_reason or ""):
+        raise InventoryError(f"{source.name}: no host can be used: {hosts[0].skip_reason}")
+
+
+def _no_hosts(source: Source, limit: str | None, reading: Reading) -> str:
+    if limit and reading.total:
+        return f"{source.name} has no host that matches --limit {limit} (of {reading.total})"
+    reason = _telling(reading.messages, source)
     because = f" ({reason})" if reason else ""
     return f"{source.name} holds no hosts: write them as in inventory.example.yml{because}"
 
@@ -100,39 +125,41 @@ def _telling(messages: Sequence[str], source: Source) -> str:
     return one_line(text, width=200) + (f", at {place.group(1) or place.group(2)}" if place else "")
 
 
-def _walk(group: str, groups: Mapping[str, Any], above: frozenset[str]) -> Iterator[str]:
-    body = groups.get(group, {})
-    yield from body.get("hosts", ())
-    for child in body.get("children", ()):
-        if child not in above:
-            yield from _walk(child, groups, above | {group})
-
-
-def _memberships(groups: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Host -> every group it is in, parents too, outermost first, without `all` and `ungrouped`."""
-    members: dict[str, list[str]] = {}
-    for name in _walk_groups("all", groups, frozenset()):
-        for host in dict.fromkeys(_walk(name, groups, frozenset())):
-            if name not in members.setdefault(host, []):
-                members[host].append(name)
-    return {host: tuple(names) for host, names in members.items()}
-
-
-def _walk_groups(group: str, groups: Mapping[str, Any], above: frozenset[str]) -> Iterator[str]:
-    if group not in ("all", "ungrouped"):
-        yield group
-    for child in groups.get(group, {}).get("children", ()):
-        if child not in above:
-            yield from _walk_groups(child, groups, above | {group})
-
-
-def _our_warnings(hosts: Sequence[Host], variables: Mapping[str, Variables]) -> Iterator[str]:
+def _our_warnings(hosts: Sequence[Host], reading: Reading) -> Iterator[str]:
+    read = {host.name: host for host in reading.hosts}
+    skipped: dict[str, list[Host]] = {}
     for host in hosts:
         if host.skip_reason:
-            where = f" (in {', '.join(host.groups)})" if host.groups else ""
-            yield f"{host.name}{where} is skipped: {host.skip_reason}"
-    ignored = Counter(
-        text for host in hosts if not host.skip_reason for text in ignored_arguments(variables[host.name])
-    )
-    for text, count in ignored.items():
-        yield f"ssh argument {text} is not honoured ({count} hosts)"
+            skipped.setdefault(host.skip_reason, []).append(host)
+    for reason, same in skipped.items():
+        yield f"{_who(same)} skipped: {reason}"
+    notes: Counter[str] = Counter()
+    for host in hosts:
+        if not host.skip_reason:
+            notes.update(not_honoured({**reading.settings, **read[host.name].variables}))
+            notes.update(
+                f"{name} cannot be resolved: {_with_cure(one_line(problem))}"
+                for name, problem in read[host.name].problems.items()
+            )
+    for text, count in notes.items():
+        yield f"{text} ({count} host{'' if count == 1 else 's'})"
+    yield from _doubles(hosts)
+
+
+def _who(hosts: Sequence[Host]) -> str:
+    if len(hosts) == 1:
+        (host,) = hosts
+        return f"{host.name} (in {', '.join(host.groups)}) is" if host.groups else f"{host.name} is"
+    named = ", ".join(host.name for host in hosts[:_MOST_NAMES])
+    return f"{named} are" if len(hosts) <= _MOST_NAMES else f"{named} and {len(hosts) - _MOST_NAMES} more are"
+
+
+def _doubles(hosts: Sequence[Host]) -> Iterator[str]:
+    """Two names for one address would count its cards twice, unless the agents there tell that they are one."""
+    names: dict[tuple[str, int | None, str | None], list[str]] = {}
+    for host in hosts:
+        if not host.skip_reason and host.connection == "ssh":
+            names.setdefault((host.address, host.port, host.jump or host.proxy_command), []).append(host.name)
+    for (address, _, _), same in names.items():
+        if len(same) > 1:
+            yield f"{', '.join(same)} have the same address {address}: one machine under several names?"

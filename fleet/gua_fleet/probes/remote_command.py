@@ -29,7 +29,7 @@ def agent_argv(
     """
     guard = ("timeout", "-k", _KILL_AFTER_S, str(max(1, math.ceil(limit_s))))
     asking = ("-S", "-p", "") if sudo_reads else ("-n",)
-    prefix = ("sudo", *asking, "-u", AGENT_USER, *guard) if as_agent_user else guard
+    prefix = ("sudo", *asking, "-u", host.become_user or AGENT_USER, *guard) if as_agent_user else guard
     if host.gua_command:
         return (*prefix, *host.gua_command, *arguments)
     script = f'{_SEARCH}exec {command_line(prefix)} "$gua" "$@"'

@@ -16,7 +16,7 @@ import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
 
 from gua_fleet.errors import FleetError, HostFailure
-from gua_fleet.model import Host, Secrets
+from gua_fleet.model import Host
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import command_line
 from gua_fleet.ssh.attempt import Attempt
@@ -39,13 +39,12 @@ _PER_JUMP_HOST = 8
 class Connector:
     """What all connections of one sweep share: keys, known hosts, configuration. Safe to use from many threads."""
 
-    def __init__(self, *, accept_new: bool, secrets: Secrets | None = None) -> None:
+    def __init__(self, *, accept_new: bool) -> None:
         # The library logs every failure with its traceback; here each becomes one line of a table.
         logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
         self._accept_new = accept_new
-        self._secrets = secrets or Secrets()
         self._ssh_config = SshConfig(accept_new=accept_new)
-        self._keys = KeyRing(self._secrets.passphrase)
+        self._keys = KeyRing()
         self._host_keys = HostKeys(accept_new=accept_new)
         # lazy: a ~/.fabric.yml written for other work could forward the agent to every host, or set a gateway
         self._shared = Shared(fabric.Config(ssh_config=NoSshConfig(), lazy=True), self._host_keys)
@@ -61,16 +60,16 @@ class Connector:
         locked: dict[Path, None] = {}
         for host in hosts:
             try:
-                found = locked_out(self._ssh_config.target(host), self._keys)
+                found = locked_out(self._ssh_config.target(host), self._keys, host.passphrase)
             except (OSError, LookupError, ValueError):  # its own turn will tell what is wrong with this one
                 return
-            if not found or self._password(host) is not None:
+            if not found or host.password is not None:
                 return
             locked.update(dict.fromkeys(found))
         if locked:
             raise FleetError(
                 f"no key can be used: {', '.join(map(str, locked))} needs a passphrase, and no SSH agent has it: "
-                f"run `ssh-add {shlex.join(map(str, locked))}` first, or use --ask-passphrase"
+                f"run `ssh-add {shlex.join(map(str, locked))}` first"
             )
 
     def notes(self) -> tuple[str, ...]:
@@ -97,7 +96,7 @@ class Connector:
             attempt.stage = "connect"
         target = self._ssh_config.target(attempt.host, attempt)
         self._warn_unchecked(target)
-        keys = OfferKeys(target, self._keys, self._password(attempt.host))
+        keys = OfferKeys(target, self._keys, attempt.host.passphrase, attempt.host.password)
         try:
             connection = self._open(attempt, target, keys)
             answer: Answer = connection.run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
@@ -106,9 +105,6 @@ class Connector:
         if line:
             line.keep(attempt, connection)
         return answer
-
-    def _password(self, host: Host) -> str | None:
-        return host.password if host.password is not None else self._secrets.password
 
     def _warn_unchecked(self, target: Target) -> None:
         if target.unchecked:

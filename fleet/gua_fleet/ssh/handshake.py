@@ -72,7 +72,7 @@ def _connect_kwargs(
         made = paramiko.Transport(sock, **kwargs)
         # The client's own limit ends a silent handshake. This timer would be one more thread for each connection, that
         # outlives a failed one, and would call it a closed connection.
-        made.packetizer.start_handshake = _no_timer  # type: ignore[method-assign]  # there is no switch for it
+        made.packetizer.start_handshake = _no_timer  # type: ignore[assignment,method-assign]  # no switch for it
         options = made.get_security_options()
         options.key_types = prefer_types(tuple(options.key_types), on_file)
         # authenticated ones first: the library compares the other kind's MACs byte by byte in Python

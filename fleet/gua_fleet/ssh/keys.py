@@ -16,11 +16,12 @@ import paramiko
 from paramiko.auth_strategy import AuthSource, AuthStrategy, InMemoryPrivateKey, Password
 from paramiko.ssh_exception import PartialAuthentication
 
+from gua_fleet.secrets import Secret
 from gua_fleet.ssh.target import Target
 
 # sshd ends the conversation after six failures by default (MaxAuthTries); leave one for a key of the inventory.
 _MOST_AGENT_KEYS = 5
-_LOCKED = "needs a passphrase: add it to an agent with ssh-add, or use --ask-passphrase"
+_LOCKED = "needs a passphrase: add it to an agent with ssh-add"
 _WRONG_PASSPHRASE = "the passphrase given does not open it"
 
 
@@ -50,18 +51,18 @@ class KeyFile:
 
 
 class KeyRing:
-    """Loads each file once: an RSA key costs 0.1 s of computing, every time. passphrase: of all that need one."""
+    """Loads each file once: an RSA key costs 0.1 s of computing, every time."""
 
-    def __init__(self, passphrase: str | None = None) -> None:
-        self._passphrase = passphrase
-        self._files: dict[Path, KeyFile] = {}
+    def __init__(self) -> None:
+        self._files: dict[tuple[Path, Secret | None], KeyFile] = {}
         self._lock = threading.Lock()
 
-    def load(self, path: Path) -> KeyFile:
+    def load(self, path: Path, passphrase: Secret | None = None) -> KeyFile:
+        """The file, opened with `passphrase` where it needs one."""
         with self._lock:
-            if path not in self._files:
-                self._files[path] = _load(path, self._passphrase)
-            return self._files[path]
+            if (path, passphrase) not in self._files:
+                self._files[path, passphrase] = _load(path, passphrase)
+            return self._files[path, passphrase]
 
 
 class OfferKeys(AuthStrategy):
@@ -70,12 +71,15 @@ class OfferKeys(AuthStrategy):
     offered: what was tried, and what could not be, in words. The agent is only asked once the files have failed.
     """
 
-    def __init__(self, target: Target, keys: KeyRing, password: str | None = None) -> None:
+    def __init__(
+        self, target: Target, keys: KeyRing, passphrase: Secret | None = None, password: Secret | None = None
+    ) -> None:
         super().__init__(ssh_config=paramiko.SSHConfig())
         self.offered: list[str] = []
         self.has_password = password is not None
         self._target = target
         self._keys = keys
+        self._passphrase = passphrase
         self._password = password
 
     def get_sources(self) -> Generator[AuthSource, None, None]:
@@ -84,7 +88,7 @@ class OfferKeys(AuthStrategy):
             locked: list[KeyFile] = []
             seen: set[bytes] = set()
             for path in self._target.identity_files:
-                file = self._keys.load(path)
+                file = self._keys.load(path, self._passphrase)
                 for key, words in file.forms():
                     seen.add(key.asbytes())
                     self.offered.append(words)
@@ -97,7 +101,7 @@ class OfferKeys(AuthStrategy):
                 yield _Password(self._target.user, self._give_password)
 
     def _give_password(self) -> str:
-        return self._password or ""
+        return self._password.reveal if self._password else ""
 
     def _agent_sources(
         self, locked: list[KeyFile], seen: set[bytes], stack: contextlib.ExitStack
@@ -145,17 +149,17 @@ class _Password(Password):
         return more
 
 
-def locked_out(target: Target, keys: KeyRing) -> tuple[Path, ...]:
+def locked_out(target: Target, keys: KeyRing, passphrase: Secret | None = None) -> tuple[Path, ...]:
     """The files that need a passphrase, where for want of it there is nothing at all to offer to the target."""
-    with contextlib.closing(OfferKeys(target, keys).get_sources()) as sources:
+    with contextlib.closing(OfferKeys(target, keys, passphrase).get_sources()) as sources:
         if next(sources, None) is not None:
             return ()
-    return tuple(path for path in target.identity_files if keys.load(path).problem == _LOCKED)
+    return tuple(path for path in target.identity_files if keys.load(path, passphrase).problem == _LOCKED)
 
 
-def _load(path: Path, passphrase: str | None) -> KeyFile:
+def _load(path: Path, passphrase: Secret | None) -> KeyFile:
     public = _public_half(path)
-    for word in (None, passphrase.encode()) if passphrase is not None else (None,):
+    for word in (None, passphrase.reveal.encode()) if passphrase is not None else (None,):
         key, problem = _open(path, word)
         if key is not None or problem != _LOCKED:
             break

@@ -7,10 +7,10 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gua_fleet.errors import HostFailure
-from gua_fleet.model import Host, HostResult, Outcome, Secrets, Stage
+from gua_fleet.model import Host, HostResult, Outcome, Stage
 from gua_fleet.probes.probe import Probe
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.stop import stop_signals
@@ -25,14 +25,13 @@ _GOODBYE_S = 1.5
 @dataclass(frozen=True)
 class SweepSettings:
     """forks: hosts asked at once. timeout_s: hard deadline per host, from its turn on. accept_new: record the keys
-    of hosts never seen before (a changed key is refused all the same). secrets: what a person was asked for before.
+    of hosts never seen before (a changed key is refused all the same).
     """
 
     forks: int = 32
     timeout_s: float = 20.0
     accept_new: bool = False
     cap_bytes: int = OUTPUT_CAP_BYTES
-    secrets: Secrets = field(default_factory=Secrets)
 
 
 @dataclass(frozen=True)

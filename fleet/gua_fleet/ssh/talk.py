@@ -11,6 +11,7 @@ from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.probe import Probe
 from gua_fleet.probes.remote_command import agent_argv
+from gua_fleet.secrets import Secret
 from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.local import ask_local
@@ -44,7 +45,7 @@ class Talk:
             return None
         from gua_fleet.ssh.connect import Connector  # only now: see above
 
-        return Connector(accept_new=self._settings.accept_new, secrets=self._settings.secrets)
+        return Connector(accept_new=self._settings.accept_new)
 
     def refuse_locked_keys(self) -> None:
         """As `Connector.refuse_locked_keys`, where no host can be asked without a key."""
@@ -71,7 +72,7 @@ class Talk:
     def _converse(self, attempt: Attempt, probe: Probe, line: Line | None) -> HostResult:
         host, nonce = attempt.host, secrets.token_hex(16)
         as_agent_user = probe.writes and host.become
-        password = self._become_password(host) if as_agent_user else None
+        password = host.become_password if as_agent_user else None
         argv = agent_argv(
             host,
             probe.argv(nonce),
@@ -83,15 +84,12 @@ class Talk:
         stage = attempt.stage if reading.outcome is Outcome.TIMEOUT else None
         return HostResult(host, reading.outcome, reading.detail, reading.document, stage, attempt.elapsed_s())
 
-    def _answer(self, attempt: Attempt, argv: Sequence[str], password: str | None, line: Line | None) -> Answer:
-        stdin = b"" if password is None else f"{password}\n".encode()
+    def _answer(self, attempt: Attempt, argv: Sequence[str], password: Secret | None, line: Line | None) -> Answer:
+        stdin = b"" if password is None else f"{password.reveal}\n".encode()
         cap_bytes = self._settings.cap_bytes
         if self._connector is None or attempt.host.connection == "local":
             return ask_local(attempt, argv, cap_bytes=cap_bytes, stdin=stdin)
         return self._connector.ask(attempt, argv, cap_bytes=cap_bytes, stdin=stdin, line=line)
-
-    def _become_password(self, host: Host) -> str | None:
-        return host.become_password if host.become_password is not None else self._settings.secrets.become_password
 
 
 def failed(attempt: Attempt, failure: HostFailure) -> HostResult:

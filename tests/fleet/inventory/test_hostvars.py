@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from gua_fleet.inventory.hostvars import host_from_variables, ignored_arguments
+from gua_fleet.inventory.hostvars import host_from_variables, not_honoured
+from gua_fleet.secrets import Secret
 
 
 def _skip(name: str, **variables: Any) -> str:
@@ -66,6 +67,7 @@ def test_host_connection_kinds(connection: str, kind: str) -> None:
         ({"ansible_port": 70000}, "not a port number"),
         ({"ansible_host": {"__ansible_vault": "x"}}, "not decrypted"),
         ({"ansible_user": ["a"]}, "ansible_user must be text"),
+        ({"ansible_become_user": "-s"}, "cannot be a user's name"),
         ({"ansible_become": "perhaps"}, "ansible_become must be true or false"),
         ({"ansible_ssh_common_args": "-o 'open"}, "ansible_ssh_common_args cannot be read"),
         ({"gua_command": "gua --db /x"}, "must be an absolute path or a list"),
@@ -98,5 +100,28 @@ def test_ignored_arguments_are_named_once() -> None:
         "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o Ciphers=x -L 1:a:2 stray",
         "ansible_ssh_extra_args": "-o Ciphers=y",
     }
-    ignored = ignored_arguments(variables)
-    assert [word.split()[0] for word in ignored] == ["-L", "stray", "ciphers"]
+    ignored = [sentence.removeprefix("ssh argument ").split()[0] for sentence in not_honoured(variables)]
+    assert ignored == ["-L", "stray", "ciphers"]
+
+
+def test_not_honoured_are_checks_switched_off_and_other_ways_to_become_root() -> None:
+    assert not_honoured({"ansible_become_method": "su"}) == ()
+    (sentence,) = not_honoured({"ansible_become": True, "ansible_become_method": "su"})
+    assert "ansible_become_method su is not supported (sudo is)" in sentence
+    assert not host_from_variables("n", {"ansible_become": True, "ansible_become_method": "su"}).become
+    assert "host keys are always checked" in not_honoured({"ansible_host_key_checking": False})[0]
+
+
+def test_host_secrets_are_held_and_never_shown() -> None:
+    variables = {"ansible_ssh_pass": "hunter2", "ansible_become_password": "hunter3", "ansible_password": "no"}
+    host = host_from_variables("n", variables)
+    assert host.password == Secret("hunter2")
+    assert host.become_password == Secret("hunter3")
+    for shown in (repr(host), str(host.password), f"{host.password}", "%s" % host.password):  # noqa: UP031
+        assert "hunter" not in shown
+    assert "hunter" not in _skip("n", ansible_password=["hunter2"])
+
+
+@pytest.mark.parametrize(("user", "become_user"), [(None, None), ("root", None), ("svc", "svc")])
+def test_host_become_user(user: str | None, become_user: str | None) -> None:
+    assert host_from_variables("n", {"ansible_become": True, "ansible_become_user": user}).become_user == become_user

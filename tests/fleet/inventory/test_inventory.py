@@ -128,7 +128,8 @@ all:
     inventory = load_inventory(_write(text))
     skipped = {host.name for host in inventory.hosts if host.skip_reason}
     assert skipped == {"undefined", "lookup"}
-    assert "{{ nowhere }}.x" in (_host(inventory, "undefined").skip_reason or "")
+    reason = _host(inventory, "undefined").skip_reason
+    assert reason == "ansible_host cannot be resolved: 'nowhere' is undefined"
     assert _host(inventory, "undefined").cards == 8
     assert _host(inventory, "good").address == "ab"
     assert _host(inventory, "unsafe").user == "{{ literal }}"
@@ -151,7 +152,7 @@ def test_load_vaulted_file_without_its_password_says_what_to_set() -> None:
     _write("a: 1\n", "group_vars/all.yml")
     encrypt = [ANSIBLE / "ansible-vault", "encrypt", "--vault-password-file", "pw", "group_vars/all.yml"]
     subprocess.run(encrypt, check=True, capture_output=True)
-    with pytest.raises(InventoryError, match="set ANSIBLE_VAULT_PASSWORD_FILE"):
+    with pytest.raises(InventoryError, match="give --vault-password-file FILE"):
         load_inventory(_write("all:\n  hosts:\n    a:\n"))
 
 
