@@ -22,7 +22,7 @@ from gua_fleet.probes.report import report_probe
 from gua_fleet.render_table import render_fleet
 from gua_fleet.ssh.sweep import SweepSettings, sweep
 from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
-from tests.fleet.ssh.sshd import Keys, Sshd, host
+from tests.fleet.ssh.sshd import Keys, StandingSshd, host
 
 FORKS = 32
 
@@ -75,7 +75,7 @@ def main(number: int) -> None:
         os.environ["HOME"] = name
         os.environ.pop("SSH_AUTH_SOCK", None)
         # bash reads no rc file that deep, and so costs every round the same
-        with Sshd(folder / "sshd", keys, "LogLevel ERROR", "SetEnv SHLVL=5") as server:
+        with StandingSshd(folder / "sshd", keys, "LogLevel ERROR", "SetEnv SHLVL=5") as server:
             known.write_text(server.known_line())
             hosts = [host(server, keys, known, agent, name=f"h{index}") for index in range(number)]
             probe = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC")
