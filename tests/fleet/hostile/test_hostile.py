@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.processes, needs_openssh]
 PROBE = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC")
 # All at once, so that every host's deadline is the run's.
 FORKS = 100
-LEAST_DEADLINE_S = 10.0
+LEAST_DEADLINE_S = 8.0
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,6 @@ def test_run_ends_on_time(swept: Swept) -> None:
     assert swept.elapsed_s < swept.deadline_s + 60
 
 
-@pytest.mark.parametrize("words", ["host certificates are not supported", "broken_config line 2", "the key is damaged"])
+@pytest.mark.parametrize("words", ["host certificates are not supported", "broken_config: line 2", "not a host key"])
 def test_what_was_left_out_is_said(swept: Swept, words: str) -> None:
-    assert [note for note in swept.notes if words in note]
+    assert any(words in note for note in swept.notes), swept.notes
