@@ -120,10 +120,14 @@ class Sshd:
     def __exit__(self, *exc: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.end_sessions()
+        self._log.close()
+
+    def end_sessions(self) -> None:
+        """Cut every connection there is, as a reboot would."""
         for process in self._running:
             process.kill()
             process.wait(60)
-        self._log.close()
 
     def _accept(self) -> None:
         while True:
