@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 import fabric  # type: ignore[import-untyped]  # it has no type hints
@@ -12,11 +13,14 @@ from fabric.runners import Remote  # type: ignore[import-untyped]  # it has no t
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Outcome
 from gua_fleet.probes.answer import Answer
+from gua_fleet.probes.remote_command import command_line
 from gua_fleet.ssh.attempt import Attempt
 
 READ_BYTES = 64 << 10
 # How long a read of stdout may wait before stderr is looked at: a chatty stderr must not fill its window and block.
 _READ_SLICE_S = 0.5
+_GOODBYE_S = 1.0
+_NONCE = re.compile(r"[0-9a-f]{32}")
 
 
 class FleetConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no type hints
@@ -61,6 +65,8 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
             return self._read(attempt, int(kwargs["cap_bytes"]))
         except HostFailure:
             self._end_command()
+            if attempt.cancelled:
+                self._end_by_name(command)
             raise
 
     def _end_command(self) -> None:
@@ -75,6 +81,20 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
         message.add_string("TERM")
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             self.context.transport._send_user_message(message)
+
+    def _end_by_name(self, command: str) -> None:
+        """The same where the server passes no signal on (to root, mostly): by the nonce, which no other process has.
+
+        For an interrupted sweep only: past a deadline the server may be stuck, and `timeout` there is at work already.
+        """
+        nonce = command.rpartition(" ")[2]
+        if not _NONCE.fullmatch(nonce):
+            return
+        pattern = f"[{nonce[0]}]{nonce[1:]}"  # which does not match itself
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            channel = self.context.transport.open_session(timeout=_GOODBYE_S)
+            channel.exec_command(command_line(("pkill", "-TERM", "-f", pattern)))
+            channel.status_event.wait(_GOODBYE_S)
 
     def _read(self, attempt: Attempt, cap_bytes: int) -> Answer:
         stdout, stderr = bytearray(), bytearray()

@@ -19,7 +19,7 @@ from gua_fleet.ssh.talk import Talk, failed
 # A month of a big host's history is a few hundred kilobytes; anything near this is not a report.
 OUTPUT_CAP_BYTES = 32 << 20
 # How long an interrupted sweep waits for its threads to end their hosts' commands and their own `ssh`.
-_GOODBYE_S = 1.5
+_GOODBYE_S = 3.0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,7 +76,9 @@ def target_from_options(host: Host, options: Options) -> Target:
         key_name=alias or address,
         key_port=22 if alias else port,
         known_hosts=_known_hosts_files(
-            first("userknownhostsfile", USER_KNOWN_HOSTS), first("globalknownhostsfile", _GLOBAL_KNOWN_HOSTS)
+            first("userknownhostsfile", USER_KNOWN_HOSTS),
+            first("globalknownhostsfile", _GLOBAL_KNOWN_HOSTS),
+            os.environ.get("HOME", ""),
         ),
         identity_files=tuple(Path(name).expanduser() for name in identities or _DEFAULT_KEYS),
         named_identity=host.identity_file is not None,
@@ -108,8 +111,10 @@ def said_of(host: Host) -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=64)  # the same for nearly all hosts of a sweep
-def _known_hosts_files(user: str, everybody: str) -> tuple[Path, ...]:
-    """/dev/null as the only file is a way to switch checking off, which we do not: the user's own file is read then."""
+def _known_hosts_files(user: str, everybody: str, home: str) -> tuple[Path, ...]:
+    """home: what `~` stands for, so that the memory is not of another one.
+
+    /dev/null as the only file is a way to switch checking off, which we do not: the user's own file is read then."""
     names = [name for name in shlex.split(user) if name not in ("/dev/null", "none")] or [USER_KNOWN_HOSTS]
     names += [name for name in shlex.split(everybody) if name not in ("/dev/null", "none")]
     return tuple(Path(name).expanduser() for name in names)

@@ -29,7 +29,7 @@ hosts = [
          gua_command=(agent,))
     for agent in agents
 ]
-for result in sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=20), progress=lambda s: print("one", flush=True)):
+for result in sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=600), progress=lambda s: print("one", flush=True)):
     print(result.host.name, result.outcome_text, result.detail, flush=True)
 """
 
@@ -73,6 +73,6 @@ def test_sweep_stopped_by_a_signal_keeps_what_came_and_leaves_no_remote_process(
     assert "quick ok None" in said
     assert "slow timeout:output interrupted before it answered" in said
     pid, deadline_s = int(marker.read_text()), time.monotonic() + _PATIENCE_S
-    while _is_running(pid):  # at the latest `timeout` ends it there
+    while _is_running(pid):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
