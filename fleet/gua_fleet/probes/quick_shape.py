@@ -14,6 +14,7 @@ Check = Callable[[Any], bool]
 
 # What says nothing about the document.
 _REMARKS = frozenset({"description", "title", "$schema", "$id", "$defs"})
+_NUMBERS = frozenset({int, float})
 _TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
     "boolean": (bool,),
@@ -71,7 +72,7 @@ class _Compiler:
         if not keywords:
             return lambda value: type(value) in kinds
         if kinds <= {int, float} and keywords <= {"minimum", "maximum"}:
-            low, high = schema.get("minimum", float("-inf")), schema.get("maximum", float("inf"))
+            low, high = _bounds(schema)
             return lambda value: type(value) in kinds and low <= value <= high
         if kinds == {str} and keywords <= {"pattern", "format"}:
             return self._text(schema.get("pattern", ""), self._formats.get(schema.get("format", ""), _yes))
@@ -87,8 +88,14 @@ class _Compiler:
         return lambda value: type(value) is str and search(value) is not None and has_format(value)
 
     def _object(self, schema: Mapping[str, Any]) -> Check:
-        properties = {name: self.check(part) for name, part in schema.get("properties", {}).items()}
-        required = [(name, properties.get(name, _yes)) for name in schema.get("required", ())]
+        written = schema.get("properties", {})
+        properties = {name: self.check(part) for name, part in written.items()}
+        # nearly all of a report is amounts, so these are looked at without a call for each
+        amounts = [
+            (name, *_bounds(written[name])) for name in schema.get("required", ()) if _is_amount(written.get(name))
+        ]
+        plain = {name for name, _, _ in amounts}
+        required = [(name, properties.get(name, _yes)) for name in schema.get("required", ()) if name not in plain]
         optional = [(name, check) for name, check in properties.items() if name not in schema.get("required", ())]
         more = schema.get("additionalProperties", True)
         others = None if more is True else _no if more is False else self.check(more)
@@ -96,6 +103,10 @@ class _Compiler:
         def check(value: Any) -> bool:
             if type(value) is not dict:
                 return False
+            for name, low, high in amounts:
+                amount: Any = value.get(name)
+                if type(amount) not in _NUMBERS or not low <= amount <= high:
+                    return False
             for name, part in required:
                 if name not in value or not part(value[name]):
                     return False
@@ -105,6 +116,14 @@ class _Compiler:
             return others is None or all(others(part) for name, part in value.items() if name not in properties)
 
         return check
+
+
+def _is_amount(schema: Any) -> bool:
+    return bool(schema) and schema.get("type") == "number" and set(schema) - _REMARKS <= {"type", "minimum", "maximum"}
+
+
+def _bounds(schema: Mapping[str, Any]) -> tuple[float, float]:
+    return schema.get("minimum", float("-inf")), schema.get("maximum", float("inf"))
 
 
 def _yes(value: Any) -> bool:
