@@ -19,18 +19,23 @@ class Line:
 
     def ask(self, attempt: Attempt, command: str, *, cap_bytes: int, stdin: bytes) -> Answer:
         """What `command` prints. After any failure, or a cancelled attempt, the connection is gone."""
-        assert self.connection is not None  # the caller looked
+        connection = self.connection
+        assert connection is not None  # the caller looked
         attempt.on_cancel(self.hang_up)
         try:
-            answer: Answer = self.connection.run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
+            answer: Answer = connection.run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
         except BaseException:
-            self.close()
+            if self.connection is connection:  # else this thread was given up long ago, and another one has dialled
+                self.close()
             raise
         attempt.hand_over()  # so that a late `cancel` cannot end what is kept
         return answer
 
     def keep(self, attempt: Attempt, connection: FleetConnection) -> None:
-        """Take over the connection that the attempt made."""
+        """Take over the connection that the attempt made, unless the attempt was given up meanwhile."""
+        if attempt.cancelled:
+            return
+        self.close()
         self._closing = attempt.hand_over()
         self.connection = connection
 
