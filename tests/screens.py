@@ -33,6 +33,7 @@ from gua_fleet.demo.fleet import database, make_fleet
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.outcomes import MEANINGS
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_table import render_fleet
 from gua_fleet.ssh.sweep import SweepSettings
@@ -157,6 +158,15 @@ def doctor_checks() -> str:
     return "\n".join(lines) + "\n"
 
 
+def outcomes() -> str:
+    """What may become of a host, as a table."""
+    lines = ["| outcome | means | do |", "| --- | --- | --- |"]
+    for outcome, (meaning, cure) in MEANINGS.items():
+        name = f"{outcome.value}:STAGE" if outcome is Outcome.TIMEOUT else outcome.value
+        lines.append(f"| `{name}` | {meaning} | {cure} |")
+    return "\n".join(lines) + "\n"
+
+
 def _default(text: str) -> str:
     return text if text == "not set" else f"`{text}`"
 
@@ -168,6 +178,7 @@ def _screen(text: str) -> str:
 # file -> name of the block -> what belongs into it
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
+    "docs/fleet-ssh.md": {"outcomes": outcomes},
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/doctor.md": {"doctor-checks": doctor_checks},
     "docs/report.md": {

@@ -16,8 +16,9 @@ from gua_fleet.inventory.load import Inventory, Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
+from gua_fleet.progress import watched
 from gua_fleet.show import one_line
-from gua_fleet.ssh.sweep import Progress, SweepSettings
+from gua_fleet.ssh.sweep import SweepSettings
 
 __all__ = [
     "Answers",
@@ -126,7 +127,8 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     """
     inventory = read_inventory(options)
     settings = SweepSettings(options.forks, options.timeout, options.accept_new)
-    return ask_inventory(inventory, probe, settings, progress=_progress(), notice=_notice)
+    with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+        return ask_inventory(inventory, probe, settings, progress=progress, notice=_notice)
 
 
 def read_inventory(options: argparse.Namespace) -> Inventory:
@@ -155,18 +157,6 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
 
 def _notice(line: str) -> None:
     sys.stderr.write(f"ssh: {one_line(line, width=400)}\n")
-
-
-def _progress() -> Progress | None:
-    """A count that overwrites itself, where somebody is watching."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        sys.stderr.write(f"\r{done}/{total} hosts" if done < total else "\r\x1b[K")
-        sys.stderr.flush()
-
-    return show
 
 
 def _amount(text: str) -> int:
