@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from gua.cli.main import COMMANDS as AGENT_COMMANDS
@@ -25,16 +26,22 @@ from gua.demo.profile import DEMO_HOSTS
 from gua.demo.recording import open_demo_writer
 from gua.doctor.check import QUESTIONS
 from gua.location import Location
+from gua_fleet.anonymous import without_names
 from gua_fleet.ask import ask_inventory
+from gua_fleet.cli import report
 from gua_fleet.cli.demo import closing_text
 from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
 from gua_fleet.config import KEYS as FLEET_KEYS
 from gua_fleet.demo.fleet import database, make_fleet
 from gua_fleet.inventory.load import load_inventory
-from gua_fleet.merge import merge_reports
-from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.merge import Known, merge_reports
+from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
 from gua_fleet.outcomes import MEANINGS
+from gua_fleet.people import Excuse
 from gua_fleet.probes.report import report_probe
+from gua_fleet.render_csv import render_csv
+from gua_fleet.render_html import render_html
+from gua_fleet.render_mail import render_mail
 from gua_fleet.render_table import render_fleet
 from gua_fleet.ssh.sweep import SweepSettings
 
@@ -59,16 +66,22 @@ class StandingClock:
 
 def fleet_demo() -> str:
     """What `make demo` prints, made by the same functions, at a moment that stays."""
+    return render_fleet(demo_document()) + closing_text(Path("gua-demo/inventory.yml"), ".venv/bin/gua-fleet")
+
+
+@lru_cache(maxsize=1)
+def demo_document() -> Document:
+    """The merged report of the made-up fleet."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)  # so that the screen names the inventory as a reader will see it
         try:
-            return _fleet_demo(Path("gua-demo"))
+            return _demo_document(Path("gua-demo"))
         finally:
             os.chdir(here)
 
 
-def _fleet_demo(directory: Path) -> str:
+def _demo_document(directory: Path) -> Document:
     inventory = make_fleet(directory, now_ms=NOW_MS, utc_offset_ms=0)
     probe = report_probe(since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC")
     results = [
@@ -77,14 +90,51 @@ def _fleet_demo(directory: Path) -> str:
     ]
     asked = ask_inventory(load_inventory(str(inventory), limit="gpu04"), probe, SweepSettings(1, 20.0, False))
     answers = [result or asked.results[0] for result in results]
-    document = merge_reports(answers, since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC", generated_at_ms=NOW_MS)
-    return render_fleet(document) + closing_text(inventory, ".venv/bin/gua-fleet")
+    known = Known(
+        excuses=[Excuse("paper deadline until Friday", user="chen")],
+        seen={"gpu04": Seen("2026-02-27T16:30:00Z", 8, {})},
+    )
+    return merge_reports(answers, since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC", generated_at_ms=NOW_MS, known=known)
+
+
+def report_for_a_slide() -> str:
+    """`gua-fleet report --no-names --by user,model`."""
+    return render_fleet(without_names(demo_document()), by=("model", "user"))
+
+
+def report_csv() -> str:
+    """The first lines of `--format csv`."""
+    return "\n".join(render_csv(demo_document()).splitlines()[:6]) + "\n"
+
+
+def report_mail() -> str:
+    """The head of `--format mail`."""
+    head, _, _ = render_mail(demo_document(), to=["gpu-users@example.org"]).decode().partition("\n\n")
+    lines = [line for line in head.splitlines() if not line.startswith(("Content-", " boundary"))]
+    return "\n".join(lines) + "\n"
+
+
+def report_help() -> str:
+    """`gua-fleet report --help`, as wide as a page."""
+    parser = argparse.ArgumentParser("gua-fleet report", formatter_class=_PageWide)
+    report.configure(parser)
+    return parser.format_help()
+
+
+class _PageWide(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=110, max_help_position=32)
+
+
+def report_page() -> str:
+    """The whole HTML report of the made-up fleet."""
+    return render_html(demo_document())
 
 
 def _local_result(host: Host, directory: Path) -> HostResult:
     location = Location(database(directory, host.name).absolute(), "the demonstration's")
-    report = read_report(location, SINCE_MS, NOW_MS, "UTC", None, StandingClock())
-    return HostResult(host, Outcome.OK, document=dict(report))
+    document = read_report(location, SINCE_MS, NOW_MS, "UTC", None, StandingClock())
+    return HostResult(host, Outcome.OK, document=dict(document))
 
 
 def agent_week(form: str, arguments: tuple[str, ...] = ()) -> str:
@@ -179,6 +229,13 @@ def _screen(text: str) -> str:
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
     "docs/fleet-ssh.md": {"outcomes": outcomes},
+    "docs/fleet-report.md": {
+        "report": lambda: _screen(render_fleet(demo_document())),
+        "report-slide": lambda: _screen(report_for_a_slide()),
+        "report-csv": lambda: _screen(report_csv()),
+        "report-mail": lambda: _screen(report_mail()),
+        "report-help": lambda: _screen(report_help()),
+    },
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/doctor.md": {"doctor-checks": doctor_checks},
     "docs/report.md": {
@@ -189,8 +246,12 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "docs/fleet.md": {"fleet-settings": fleet_settings},
 }
 
-# Files that the program writes whole.
-FILES: Mapping[str, Callable[[], str]] = {"docs/report.html": lambda: agent_week("html")}
+
+# files that are whole what the program prints
+FILES: Mapping[str, Callable[[], str]] = {
+    "docs/report.html": lambda: agent_week("html"),
+    "docs/fleet-report.html": report_page,
+}
 
 
 def with_blocks(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
@@ -209,8 +270,8 @@ def main() -> None:
         path = ROOT / name
         path.write_text(with_blocks(path.read_text(encoding="utf-8"), blocks), encoding="utf-8")
         sys.stdout.write(f"{name}\n")
-    for name, make in FILES.items():
-        (ROOT / name).write_text(make(), encoding="utf-8")
+    for name, make_file in FILES.items():
+        (ROOT / name).write_text(make_file(), encoding="utf-8")
         sys.stdout.write(f"{name}\n")
 
 

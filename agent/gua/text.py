@@ -34,6 +34,8 @@ def shown(text: str, limit: int = SHOWN_LIMIT) -> str:
     Control and invisible characters become `\x1b`, `\u202e`. A backslash stays one: `EXAMPLE\alice` is a name.
     limit: at least 4.
     """
+    if len(text) <= limit and text.isprintable():  # then nothing in it is of an unsafe category
+        return text
     safe = "".join(_escaped(character) for character in text[: limit + 1])
     return safe if len(safe) <= limit else safe[: limit - 3] + "..."
 

@@ -136,8 +136,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "rules",
         _text,
-        "each host's own",
-        "the rules that every host's history is classified with, as `--rules` takes them",
+        "the rule most hosts use",
+        "the rule that every host's history is judged by, as `--rules` takes it; `own`: each host by its own",
     ),
 )
 _BY_NAME = {key.name: key for key in KEYS}

@@ -1,77 +1,111 @@
 """Merges the answers of many hosts into one `gua.fleet-report/1`. Pure; adds sums, never averages.
 
-results -> twins counted once -> one FleetSums per host -> their sum -> document
+results -> twins counted once -> other rules apart -> one FleetSums per host -> their sum -> document
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
-from gua_fleet.merge_findings import by_severity, fleet_findings, host_findings, is_twin_text
-from gua_fleet.model import Document, HostResult, Outcome
-from gua_fleet.sums import (
-    TICK_STATUSES,
-    CardSums,
-    FleetSums,
-    UserSums,
-    add_all,
-    from_micro,
-    model_name,
-    physical_cards,
-    qualified_user,
-    states_of,
-    sums_of_document,
-    sums_of_silence,
-)
+from gua_fleet.merge_findings import by_severity, fleet_findings, host_findings
+from gua_fleet.merge_hosts import apart_row, host_rows
+from gua_fleet.merge_now import idle_now, not_measurable_now
+from gua_fleet.merge_parts import sums_of_document, sums_of_silence, sums_unused
+from gua_fleet.merge_people import NO_MAP, Excuse, UserMap, fleet_holds
+from gua_fleet.merge_rules import Rule, common_rule, other_rules
+from gua_fleet.model import Document, HostResult, Outcome, Seen
+from gua_fleet.sums import TICK_STATUSES, CardSums, FleetSums, UserSums, add_all, from_micro, states_of
 
 SCHEMA = "gua.fleet-report/1"
-
-# A card is free only if it was seen within this many of its host's intervals.
-FRESH_INTERVALS = 3
 
 # Ansible's own groups: every host is in the first, so their rows would only repeat the headline.
 _IMPLIED_GROUPS = ("all", "ungrouped")
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the controller knows besides the answers.
+
+    people, excuses: of gua-fleet.yml. rule: the one that all states must be judged by; None: the most common one.
+    own_rules: every host by its own, whatever that makes of the sums. seen: what hosts said when they last answered,
+    by name.
+    """
+
+    people: UserMap = NO_MAP
+    excuses: Sequence[Excuse] = ()
+    rule: Rule | None = None
+    own_rules: bool = False
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """Every result of the inventory, sorted out. twins: {name: the name it is counted under}.
+
+    counted: all but twins. used: answered, and judged by the fleet's rule. apart: answered by another rule.
+    """
+
+    results: Sequence[HostResult]
+    twins: Mapping[str, str]
+    counted: Sequence[HostResult]
+    used: Sequence[HostResult]
+    apart: Sequence[HostResult]
+
+
 def merge_reports(
-    results: Sequence[HostResult], *, since_ms: int, until_ms: int, tz: str, generated_at_ms: int
+    results: Sequence[HostResult],
+    *,
+    since_ms: int,
+    until_ms: int,
+    tz: str,
+    generated_at_ms: int,
+    known: Known | None = None,
 ) -> Document:
     """The fleet's document from one result per host of the inventory, hosts in the order given.
 
     since_ms, until_ms, tz: what every host was asked, absolute. Where the answers agree on a wider window (slot
     edges), that one is said. A host without an answer has null amounts; its known cards count as expected and
-    unobserved. Two names of one agent (store_id and boot_id agree) count once, under the name that sorts first.
+    unobserved, and so do those of a host that judged by another rule. Two names of one agent (store_id and boot_id
+    agree) count once, under the name that sorts first.
     """
-    twins = find_twins(results)
-    counted = [result for result in results if result.host.name not in twins]
-    window = _window(counted, since_ms, until_ms)
-    window_s = _seconds_between(window["since"], window["until"])
-    sums = add_all(sums_of_result(result, window_s=window_s, tz=tz) for result in counted)
-    answered = [result for result in counted if result.document is not None]
-    idle = [row for result in answered for row in _idle_now(result)]
+    known = known or Known()
+    fleet = _sorted_out(results, known)
+    window = _window(fleet.counted, since_ms, until_ms)
+    sums = _sums(fleet, known, window, tz)
+    idle = [row for result in fleet.used for row in idle_now(result)]
+    answered = [*fleet.used, *fleet.apart]
+    findings = fleet_findings(fleet.counted, fleet.twins, fleet.apart, window, tz)
     return {
         "schema": SCHEMA,
         "generated_at": to_iso(generated_at_ms),
         "window": window,
-        "rules": _distinct(rule for result in answered for rule in _document(result)["rules"]),
+        "rules": _distinct(rule for result in fleet.used for rule in _document(result)["rules"]),
         "intervals_s": sorted({interval for result in answered for interval in _document(result)["intervals_s"]}),
         "coverage": _coverage(sums),
         "card_s": states_of(sums.total.states),
+        "held_unmeasured_s": from_micro(sums.total.unmeasured),
         "samples": sums.samples,
         "cards": sums.total.cards,
-        "hosts": [_host_row(result, twins) for result in results],
+        "sliced_cards": sums.total.sliced,
+        "hosts": host_rows(results, fleet.twins, {result.host.name for result in fleet.apart}, known.seen),
+        "apart": [apart_row(result) for result in fleet.apart],
         "models": _models(sums),
         "users": [_user_row(name, user) for name, user in sorted(sums.users.items())],
         "groups": _groups(sums),
         "free": [row for row in idle if row["scheduler"] is None],
         "scheduler_idle": [row for row in idle if row["scheduler"] is not None],
+        "not_measurable": [row for result in fleet.used for row in not_measurable_now(result, known.people)],
+        "names": True,
         "tz": tz,
         "hours_of_week": _hours(sums),
-        "holds": [hold for result in answered for hold in _holds(result)],
-        "findings": by_severity(fleet_findings(counted, twins, window, tz) + host_findings(answered)),
+        "holds": [
+            hold for result in fleet.used for hold in fleet_holds(result, known.people, known.excuses, generated_at_ms)
+        ],
+        "findings": by_severity(findings + host_findings(answered)),
     }
 
 
@@ -93,13 +127,39 @@ def find_twins(results: Sequence[HostResult]) -> dict[str, str]:
     return twins
 
 
-def sums_of_result(result: HostResult, *, window_s: float, tz: str) -> FleetSums:
-    """One host's contribution. A host that says it has no GPU contributes nothing, whatever the inventory says."""
+def sums_of_result(
+    result: HostResult, *, window_s: float, tz: str, people: UserMap = NO_MAP, seen: Seen | None = None
+) -> FleetSums:
+    """One host's contribution. A host that says it has no GPU contributes nothing, whatever else is known of it."""
     if result.document is not None:
-        return sums_of_document(result.host, result.document, zone_fits=result.document["tz"] == tz)
+        return sums_of_document(result.host, result.document, zone_fits=result.document["tz"] == tz, people=people)
     if result.outcome is Outcome.NO_GPU:
         return sums_of_silence(result.host, cards=0, window_s=window_s)
-    return sums_of_silence(result.host, cards=result.host.cards or 0, window_s=window_s)
+    cards = result.host.cards if result.host.cards is not None else seen.cards if seen else 0
+    return sums_of_silence(result.host, cards=cards, window_s=window_s, models=seen.models if seen else None)
+
+
+def _sorted_out(results: Sequence[HostResult], known: Known) -> _Fleet:
+    twins = find_twins(results)
+    counted = [result for result in results if result.host.name not in twins]
+    rule = known.rule if known.rule is not None else common_rule(counted)
+    apart = [] if known.own_rules else other_rules(counted, rule)
+    left_out = {result.host.name for result in apart}
+    used = [result for result in counted if result.document is not None and result.host.name not in left_out]
+    return _Fleet(results, twins, counted, used, apart)
+
+
+def _sums(fleet: _Fleet, known: Known, window: Mapping[str, Any], tz: str) -> FleetSums:
+    window_s = (parse_time_ms(window["until"]) - parse_time_ms(window["since"])) / MS_PER_SECOND
+    left_out = {result.host.name for result in fleet.apart}
+    return add_all(
+        sums_unused(result.host, _document(result))
+        if result.host.name in left_out
+        else sums_of_result(
+            result, window_s=window_s, tz=tz, people=known.people, seen=known.seen.get(result.host.name)
+        )
+        for result in fleet.counted
+    )
 
 
 def _document(result: HostResult) -> Document:
@@ -119,10 +179,6 @@ def _window(results: Sequence[HostResult], since_ms: int, until_ms: int) -> dict
     return {"since": since, "until": until, "history_begins": min(begins, key=parse_time_ms, default=None)}
 
 
-def _seconds_between(since: str, until: str) -> float:
-    return (parse_time_ms(until) - parse_time_ms(since)) / MS_PER_SECOND
-
-
 def _coverage(sums: FleetSums) -> dict[str, Any]:
     return {
         "expected_card_s": from_micro(sums.total.expected),
@@ -133,40 +189,15 @@ def _coverage(sums: FleetSums) -> dict[str, Any]:
     }
 
 
-def _host_row(result: HostResult, twins: Mapping[str, str]) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": result.host.name,
-        "outcome": result.outcome_text,
-        "detail": result.detail,
-        "cards": result.host.cards,
-        "card_s": None,
-        "coverage": None,
-        "agent_version": None,
-        "last_tick_at": None,
-        "failed": result.failed,
-    }
-    if result.document is None:
-        return row
-    row |= {"agent_version": result.document["host"]["agent_version"], "last_tick_at": _last_tick_at(result.document)}
-    if result.host.name in twins:
-        return row | {"cards": None, "detail": is_twin_text(twins[result.host.name])}
-    return row | {
-        "cards": physical_cards(result.document),
-        "card_s": result.document["card_s"],
-        "coverage": result.document["coverage"],
-    }
-
-
-def _last_tick_at(document: Document) -> str | None:
-    return max((card["now"]["at"] for card in document["cards"] if card["now"]), key=parse_time_ms, default=None)
-
-
 def _card_row(name: str, cards: CardSums) -> dict[str, Any]:
     return {
         "name": name,
         "cards": cards.cards,
+        "sliced_cards": cards.sliced,
         "card_s": states_of(cards.states),
         "expected_card_s": from_micro(cards.expected),
+        "energy_j": states_of(cards.energy) if cards.energy_known else None,
+        "energy_known_s": from_micro(cards.energy_known),
     }
 
 
@@ -192,6 +223,7 @@ def _user_row(name: str, user: UserSums) -> dict[str, Any]:
         "idle_held_card_s": from_micro(user.idle_held),
         "idle_held_long_card_s": from_micro(user.idle_held_long),
         "energy_j": None if user.energy is None else from_micro(user.energy),
+        "energy_known_s": from_micro(user.energy_known),
         "samples": user.samples,
         "hosts": sorted(user.hosts),
     }
@@ -202,36 +234,3 @@ def _hours(sums: FleetSums) -> list[dict[str, Any]]:
         {"weekday": weekday, "hour": hour, "card_s": states_of(states)}
         for (weekday, hour), states in sorted(sums.hours.items())
     ]
-
-
-def _holds(result: HostResult) -> list[dict[str, Any]]:
-    return [
-        hold | {"host": result.host.name, "user": qualified_user(hold["user"], result.host.name)}
-        for hold in _document(result)["holds"]
-    ]
-
-
-def _idle_now(result: HostResult) -> list[dict[str, Any]]:
-    """Cards of one host that are truly idle now, by a tick that is still fresh on that host's own clock."""
-    document = _document(result)
-    scheduler = result.host.scheduler or document["host"]["scheduler"]
-    return [
-        {
-            "host": result.host.name,
-            "index": card["index"],
-            "uuid": card["uuid"],
-            "name": model_name(card),
-            "memory_total_mb": card["memory_total_mb"],
-            "since": card["now"]["since"],
-            "scheduler": scheduler,
-        }
-        for card in document["cards"]
-        if card["retired_at"] is None and card["now"] and _is_idle(card["now"], document)
-    ]
-
-
-def _is_idle(now: Mapping[str, Any], document: Document) -> bool:
-    age_s = _seconds_between(now["at"], document["generated_at"])
-    fresh_s = FRESH_INTERVALS * max(document["intervals_s"], default=0.0)
-    # a tick from the future was stamped before the clock was set back, nobody knows when
-    return bool(now["state"] == "truly-idle" and abs(age_s) <= fresh_s)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from gua.units import parse_time_ms
+from gua.units import MS_PER_SECOND, format_duration, parse_time_ms
+from gua_fleet.merge_hosts import clock_offset_s, is_twin_text
+from gua_fleet.merge_rules import rule_argument
 from gua_fleet.model import HostResult, Outcome
 
 # The order of `findings`: what needs a person first.
 SEVERITIES = ("fail", "warn", "info")
 
+# A host's clock may be off by so much, beyond the time its answer took.
+CLOCK_TOLERANCE_S = 30.0
+
 
 def fleet_findings(
-    counted: Sequence[HostResult], twins: Mapping[str, str], window: Mapping[str, Any], tz: str
+    counted: Sequence[HostResult],
+    twins: Mapping[str, str],
+    apart: Sequence[HostResult],
+    window: Mapping[str, Any],
+    tz: str,
 ) -> list[dict[str, Any]]:
     """Findings about the fleet, `host` null. Shape: {"id", "severity", "host", "card", "text"}."""
     answered = [result for result in counted if result.document is not None]
@@ -23,9 +31,12 @@ def fleet_findings(
         *(_finding("same_agent", "warn", f"{twin}: {is_twin_text(name)}") for twin, name in sorted(twins.items())),
         *_no_card_where_some_should_be(counted),
         *_shared_cards(answered),
-        *_mixed_rules(answered),
+        *_other_rules(apart),
+        *_mixed_rules(answered, {result.host.name for result in apart}),
         *_mixed_windows(answered),
         *_mixed_zones(answered, tz),
+        *_wrong_clocks(answered),
+        *_mixed_versions(answered),
         *_short_histories(answered, window),
         *_several_groups(counted),
     ]
@@ -45,11 +56,6 @@ def host_findings(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
         if result.document is not None
         for finding in result.document["findings"]
     ]
-
-
-def is_twin_text(name: str) -> str:
-    """Why a host of the inventory has no amounts of its own though it answered."""
-    return f"same agent as {name} (store_id and boot_id agree): counted there, once"
 
 
 def by_severity(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -111,15 +117,27 @@ def _shared_cards(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
     ]
 
 
-def _mixed_rules(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
-    hosts = _by_value(answered, lambda document: [json.dumps(rule, sort_keys=True) for rule in document["rules"]])
+def _other_rules(apart: Sequence[HostResult]) -> list[dict[str, Any]]:
+    hosts = _by_value(apart, lambda document: ["; ".join(rule_argument(rule) for rule in document["rules"])])
+    return [
+        _finding(
+            "other_rules",
+            "warn",
+            f"judged by {rule}, so left out of the sums and shown apart: {_names(names)}; give its agent the fleet's "
+            "rule, or a shorter window",
+        )
+        for rule, names in sorted(hosts.items())
+    ]
+
+
+def _mixed_rules(answered: Sequence[HostResult], apart: Collection[str]) -> list[dict[str, Any]]:
+    """Only where every host's own rule was asked for; else those of other rules are apart."""
+    used = [result for result in answered if result.host.name not in apart]
+    hosts = _by_value(used, lambda document: ["; ".join(sorted(map(rule_argument, document["rules"])))])
     if len(hosts) < 2:
         return []
-    rules = "; ".join(
-        f"{_names(names)}: " + " ".join(f"{key}={value}" for key, value in json.loads(rule).items())
-        for rule, names in sorted(hosts.items())
-    )
-    return [_finding("mixed_rules", "warn", f"the states were judged by different rules: {rules}")]
+    rules = " | ".join(f"{_names(names)}: {rule}" for rule, names in sorted(hosts.items()))
+    return [_finding("mixed_rules", "warn", f"the sums add states judged by different rules: {rules}")]
 
 
 def _mixed_windows(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
@@ -135,6 +153,32 @@ def _mixed_zones(answered: Sequence[HostResult], tz: str) -> list[dict[str, Any]
     if not other:
         return []
     return [_finding("mixed_zones", "warn", f"left out of the hours of the week, not in {tz}: {_names(other)}")]
+
+
+def _wrong_clocks(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
+    """Such a host's ticks lie elsewhere in time, and what it calls now is not now."""
+    offsets = [(result.host.name, clock_offset_s(result)) for result in answered]
+    return [
+        _finding(
+            "clock_differs",
+            "warn",
+            f"the clock of {name} is {format_duration(round(abs(offset) * MS_PER_SECOND))} "
+            f"{'ahead of' if offset > 0 else 'behind'} this machine's: set both by NTP",
+        )
+        for name, offset in offsets
+        if offset is not None and abs(offset) > CLOCK_TOLERANCE_S
+    ]
+
+
+def _mixed_versions(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
+    """Every version but the most common one, with the hosts that run it."""
+    hosts = _by_value(answered, lambda document: [document["host"]["agent_version"]])
+    common = min(hosts, key=lambda version: (-len(hosts[version]), version), default=None)
+    return [
+        _finding("agent_version_differs", "info", f"agent {version}, most run {common}: {_names(names)}")
+        for version, names in sorted(hosts.items())
+        if version != common
+    ]
 
 
 def _short_histories(answered: Sequence[HostResult], window: Mapping[str, Any]) -> list[dict[str, Any]]:

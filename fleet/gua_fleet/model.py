@@ -80,7 +80,7 @@ class HostResult:
     """What one host answered. document is set exactly when outcome is OK.
 
     detail: one line naming cause and cure, fit for a table; None when outcome is OK and nothing is to be said.
-    stage: how far it got, for TIMEOUT.
+    stage: how far it got, for TIMEOUT. answered_at_ms: this machine's clock (Unix, UTC) when the answer was whole.
     """
 
     host: Host
@@ -89,6 +89,7 @@ class HostResult:
     document: Document | None = None
     stage: Stage | None = None
     elapsed_s: float = 0.0
+    answered_at_ms: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -102,3 +103,12 @@ class HostResult:
             if self.outcome is Outcome.TIMEOUT and self.stage
             else self.outcome.value
         )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a host said when it last answered. at: ISO 8601, UTC. models: how many cards of each, slices left out."""
+
+    at: str
+    cards: int
+    models: Mapping[str, int] = field(default_factory=dict)

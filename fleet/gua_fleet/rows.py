@@ -1,113 +1,177 @@
-"""The fleet's tables as data: headers and rows of ready cells, from a `gua.fleet-report/1` document. Pure.
+"""The fleet's tables of sums as data: headers and rows of ready cells, from a `gua.fleet-report/1` document. Pure.
 
 Unknown prints "-", zero prints "0". Names that come from workloads or hosts are escaped here.
+`columns` is the width that there is for the table; None: names are never cut.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from wcwidth import wcswidth
 
 from gua.model import State
 from gua.report.cells import UNKNOWN, count, equivalent_cards, fit, hours, model, percent
 from gua.shares import format_share, share
 from gua.text import shown
-from gua.units import format_duration, parse_time_ms
-from gua_fleet.model import Document, Outcome
+from gua_fleet.merge_parts import MODEL_NOT_KNOWN
+from gua_fleet.model import Document
+from gua_fleet.short_names import short_names
 
-_KNOWN = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
+KNOWN_STATES = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
 # Chosen so that no table is wider than 100 columns, nor than 80 where there are no more.
-_WIDE = 100
+WIDE = 100
 _MODEL_WIDTH = 26
 _NAME_WIDTH = 20
 _USER_WIDTH = 34
-_FREE_HOST_WIDTH = 30
+_ENERGY_WIDTH = 2
 _HOST_AND_OUTCOME_WIDTH = 37
 _TOP_USERS = 20
-_MB_PER_GB = 1024
+_J_PER_KWH = 3_600_000
+# Sums of many rounded amounts: what is known for so much of the time is known.
+_ALL_OF_IT = 0.999
+
+Amounts = Mapping[str, float]
+"""Card-seconds by state, and `unobserved`: one bar."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """headers and rows have one cell per letter of `align` (l or r). more: how many rows were left out."""
+    """headers and rows have one cell per letter of `align` (l or r). more: how many rows were left out.
+
+    bars: one for each row, for places that can draw; None where nothing is known. Empty: nothing to draw.
+    """
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     align: str
     more: int = 0
+    bars: tuple[Amounts | None, ...] = ()
 
 
-def headline_table(document: Document) -> Table:
-    """The whole fleet's time by state, unknown and not seen included."""
-    states, coverage = document["card_s"], document["coverage"]
-    expected = coverage["expected_card_s"]
-    known_s = sum(states[state.value] for state in _KNOWN)
-    seen_cards = sum(host["cards"] or 0 for host in document["hosts"] if host["card_s"] is not None)
+def split(states: Mapping[str, float], expected: float) -> Amounts:
+    """A bar's amounts: the states, and what of the expected time was not seen."""
+    return {**states, "unobserved": max(0.0, expected - sum(states.values()))}
+
+
+def headline_tables(document: Document) -> list[Table]:
+    """The fleet's time by state, unknown and not seen included; MIG slices apart, since no slice is a card."""
+    whole, slices = (_sum(row for row in document["models"] if row["mig"] is mig) for mig in (False, True))
+    tables = []
+    if whole[1] or not slices[1]:
+        seen = sum(host["cards"] or 0 for host in document["hosts"] if host["card_s"] is not None)
+        tables.append(_headline_table("Where the card time went", whole, seen - document["sliced_cards"]))
+    if slices[1]:
+        tables.append(_headline_table("Of which MIG slices", slices, None))
+    return tables
+
+
+def headline_time(document: Document) -> tuple[dict[str, float], float]:
+    """States and expected card-seconds of whole cards; of MIG slices where the fleet has nothing else."""
+    whole, slices = (_sum(row for row in document["models"] if row["mig"] is mig) for mig in (False, True))
+    return whole if whole[1] else slices
+
+
+def _sum(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], float]:
+    states, expected = dict.fromkeys((state.value for state in State), 0.0), 0.0
+    for row in rows:
+        states = {name: amount + row["card_s"][name] for name, amount in states.items()}
+        expected += row["expected_card_s"]
+    return states, expected
+
+
+def _headline_table(title: str, sums: tuple[dict[str, float], float], seen_cards: int | None) -> Table:
+    """seen_cards: what the shares are equivalent to; None where the time is not that of whole cards."""
+    states, expected = sums
+    known_s = sum(states[state.value] for state in KNOWN_STATES)
+    unseen = split(states, expected)["unobserved"]
     rows = [
         (
             state.value,
             format_share(share(states, state, expected)),
             hours(states[state.value]),
-            equivalent_cards(states[state.value], known_s, seen_cards),
+            equivalent_cards(states[state.value], known_s, seen_cards or 0),
         )
-        for state in _KNOWN
+        for state in KNOWN_STATES
     ]
-    for name, amount in (("unknown", states["unknown"]), ("not seen", coverage["unobserved_card_s"])):
+    for name, amount in (("unknown", states["unknown"]), ("not seen", unseen)):
         rows.append((name, f"{percent(amount, expected)} of expected", hours(amount), UNKNOWN))
-    headers = ("state", "share (bounds)", "GPU-hours", "equivalent cards")
-    return Table("Where the card time went", headers, tuple(rows), "llrr")
+    headers: tuple[str, ...] = ("state", "share (bounds)", "GPU-hours", "equivalent cards")
+    if seen_cards is None:
+        return Table(title, (*headers[:2], "slice-hours"), tuple(row[:3] for row in rows), "llr")
+    return Table(title, headers, tuple(rows), "llrr")
 
 
-def model_table(document: Document, columns: int = _WIDE) -> Table:
-    """One row per model of the hosts that answered; MIG slices stand apart and are no whole cards."""
+def model_table(document: Document, columns: int | None = WIDE) -> Table:
+    """One row per model, and under it its MIG slices, which are no whole cards and in no other row."""
+    ordered = _models_in_order(document)
+    width = _narrower(_MODEL_WIDTH, columns)
+    rows = [
+        (_fit(_kind(row), width), count(row["cards"]), *_state_cells(row["card_s"], row["expected_card_s"]))
+        for row in ordered
+    ]
+    headers = ("model", "cards", *_STATE_HEADERS)
+    return Table("By model", headers, tuple(rows), "lr" + _STATE_ALIGN, bars=_bars(ordered))
+
+
+def energy_table(document: Document, columns: int | None = WIDE) -> Table:
+    """Energy by model, split by what the cards did; no row where nothing of it is known."""
+    known = [row for row in _models_in_order(document) if row["energy_j"] is not None]
+    width = _narrower(_MODEL_WIDTH, columns)
     rows = [
         (
-            fit(_kind(row), _narrower(_MODEL_WIDTH, columns)),
-            count(row["cards"]),
-            *_state_cells(row["card_s"], row["expected_card_s"]),
+            _fit(_kind(row), width),
+            energy_cell(sum(row["energy_j"].values()), row["energy_known_s"], sum(row["card_s"].values())),
+            *(kwh(row["energy_j"][state.value]) for state in KNOWN_STATES),
+            percent(row["energy_known_s"], sum(row["card_s"].values())),
         )
-        for row in sorted(document["models"], key=lambda row: (row["mig"], -row["expected_card_s"], row["name"]))
+        for row in known
     ]
-    return Table("By model", ("model", "cards", *_STATE_HEADERS), tuple(rows), "lr" + _STATE_ALIGN)
+    headers = ("model", "kWh", *(state.value for state in KNOWN_STATES), "known of the time")
+    return Table("Energy", headers, tuple(rows), "lrrrrr")
 
 
-def host_table(document: Document, columns: int = _WIDE) -> Table:
+def host_table(document: Document, columns: int | None = WIDE) -> Table:
     """Every host of the inventory, in its order, whether it answered or not."""
     outcomes = [shown(host["outcome"]) for host in document["hosts"]]
-    width = _narrower(_HOST_AND_OUTCOME_WIDTH, columns) - max(map(len, ["outcome", *outcomes]))
-    names = short_names([host["name"] for host in document["hosts"]], width)
+    width = _narrower(_HOST_AND_OUTCOME_WIDTH, columns)
+    left = None if width is None else width - max(map(len, ["outcome", *outcomes]))
+    names = short_names([host["name"] for host in document["hosts"]], left)
     rows = []
+    bars: list[Amounts | None] = []
     for host, outcome in zip(document["hosts"], outcomes, strict=True):
         states, coverage = host["card_s"], host["coverage"]
         cells = (UNKNOWN,) * 5 if states is None else _state_cells(states, coverage["expected_card_s"])[:5]
         rows.append((names[host["name"]], outcome, count(host["cards"]), *cells))
-    return Table("By host", ("host", "outcome", "cards", *_STATE_HEADERS[:5]), tuple(rows), "llr" + _STATE_ALIGN[:5])
+        bars.append(None if states is None else split(states, coverage["expected_card_s"]))
+    headers = ("host", "outcome", "cards", *_STATE_HEADERS[:5])
+    return Table("By host", headers, tuple(rows), "llr" + _STATE_ALIGN[:5], bars=tuple(bars))
 
 
-def user_table(document: Document, columns: int = _WIDE) -> Table:
-    """Users by what they held without working, most first."""
+def user_table(document: Document, columns: int | None = WIDE, top: int | None = _TOP_USERS) -> Table:
+    """Users by what they held without working, most first. Energy has a column where any of it is known."""
     users = sorted(document["users"], key=lambda user: (-user["idle_held_card_s"], -user["card_s"], user["user"]))
+    energy = any(user["energy_j"] is not None for user in users)
+    width = _narrower(_USER_WIDTH - _ENERGY_WIDTH * energy, columns)
     rows = [
         (
-            fit(shown(user["user"]), _narrower(_USER_WIDTH, columns)),
+            _fit(shown(user["user"]), width),
             hours(user["card_s"]),
             hours(user["share_s"]),
             hours(user["idle_held_card_s"]),
             hours(user["idle_held_long_card_s"]),
+            *([energy_cell(user["energy_j"], user["energy_known_s"], user["share_s"])] if energy else []),
             count(len(user["hosts"])),
         )
-        for user in users[:_TOP_USERS]
+        for user in users[:top]
     ]
-    headers = ("user", "GPU-hours", "share hours", "idle-held", "of it long", "hosts")
-    return Table("By user", headers, tuple(rows), "lrrrrr", more=max(0, len(users) - _TOP_USERS))
+    headers = ("user", "GPU-hours", "share hours", "idle-held", "of it long", *(["kWh"] if energy else []), "hosts")
+    more = len(users) - len(rows)
+    return Table("By user", headers, tuple(rows), "l" + "r" * (len(headers) - 1), more=more)
 
 
-def group_table(document: Document, columns: int = _WIDE) -> Table:
+def group_table(document: Document, columns: int | None = WIDE) -> Table:
     """Sums of the inventory's groups; a host in two groups is in both."""
     names = short_names([row["name"] for row in document["groups"]], _narrower(_NAME_WIDTH, columns))
     rows = [
@@ -119,84 +183,23 @@ def group_table(document: Document, columns: int = _WIDE) -> Table:
         )
         for row in document["groups"]
     ]
-    return Table("By group", ("group", "hosts", "cards", *_STATE_HEADERS), tuple(rows), "lrr" + _STATE_ALIGN)
+    headers = ("group", "hosts", "cards", *_STATE_HEADERS)
+    return Table("By group", headers, tuple(rows), "lrr" + _STATE_ALIGN, bars=_bars(document["groups"]))
 
 
-def free_table(document: Document, columns: int = _WIDE) -> Table:
-    """Free cards now, one row for each host and model, with the cards' indexes and the longest time free."""
-    kinds: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = defaultdict(list)
-    for card in document["free"]:
-        kinds[(card["host"], card["name"], card["memory_total_mb"])].append(card)
-    now_ms = parse_time_ms(document["generated_at"])
-    names = short_names(list(dict.fromkeys(host for host, _, _ in kinds)), _narrower(_FREE_HOST_WIDTH, columns))
-    rows = [
-        (
-            names[host],
-            fit(model(shown(name)), _MODEL_WIDTH),
-            UNKNOWN if memory_mb is None else f"{memory_mb / _MB_PER_GB:.0f} GB",
-            count(len(cards)),
-            _ranges([card["index"] for card in cards]),
-            format_duration(max(0, now_ms - min(parse_time_ms(card["since"]) for card in cards))),
-        )
-        for (host, name, memory_mb), cards in kinds.items()
-    ]
-    headers = ("host", "model", "memory", "free", "cards", "longest for")
-    return Table("Free now", headers, tuple(rows), "llrrlr")
+def energy_cell(joules: float | None, known_s: float, of_s: float) -> str:
+    """kWh; `>` before it where it is known for a part of the time only; `-` where for none."""
+    if joules is None:
+        return UNKNOWN
+    return f"{'' if known_s >= of_s * _ALL_OF_IT else '>'}{kwh(joules)}"
 
 
-def scheduler_lines(document: Document) -> list[str]:
-    """Idle cards that a scheduler gives out: idle, but not for anyone to take. One line per host."""
-    hosts: dict[tuple[str, str], int] = defaultdict(int)
-    for card in document["scheduler_idle"]:
-        hosts[(card["host"], card["scheduler"])] += 1
-    return [
-        f"{shown(host)}: {number} idle, given out by {shown(scheduler)}, so not counted as free"
-        for (host, scheduler), number in hosts.items()
-    ]
-
-
-def silent_hosts(document: Document) -> list[Mapping[str, Any]]:
-    """The rows of hosts that sent no report, in inventory order."""
-    return [host for host in document["hosts"] if host["outcome"] != "ok"]
-
-
-def answered_text(document: Document) -> str:
-    """How many hosts reported, and by name those that failed, that were not asked, and that had nothing to report."""
-    total, silent = len(document["hosts"]), silent_hosts(document)
-    text = f"{total - len(silent)} of {total} hosts reported."
-    for title in ("No answer", "Not asked", "Nothing to report"):
-        alike: dict[tuple[str, int | None], list[str]] = defaultdict(list)
-        for host in silent:
-            if _silence(host) == title:
-                alike[host["outcome"], host["cards"]].append(shown(host["name"]))
-        named = [f"{', '.join(names)} ({_why(*kind, len(names))})" for kind, names in alike.items()]
-        text += f" {title}: {'; '.join(named)}." if named else ""
-    return text
-
-
-def _silence(host: Mapping[str, Any]) -> str:
-    if host["failed"]:
-        return "No answer"
-    not_asked = (Outcome.SKIPPED.value, Outcome.MAINTENANCE.value)
-    return "Not asked" if host["outcome"] in not_asked else "Nothing to report"
-
-
-def _why(outcome: str, cards: int | None, hosts: int) -> str:
-    """The outcome, and how many cards that leaves unseen on each host."""
-    if outcome == Outcome.NO_GPU.value:
-        return outcome
-    if cards is None:
-        return f"{shown(outcome)}, {'its' if hosts == 1 else 'their'} cards are not known"
-    return f"{shown(outcome)}, {cards} card{'' if cards == 1 else 's'}{'' if hosts == 1 else ' each'}"
-
-
-def coverage_text(document: Document) -> str:
-    """What part of the expected time was seen, and why the rest of it is unknown."""
-    coverage = document["coverage"]
-    expected, observed = coverage["expected_card_s"], coverage["observed_card_s"]
-    text = f"Seen: {hours(observed)} of {hours(expected)} expected GPU-hours ({percent(observed, expected)})."
-    reasons = [f"{shown(reason)} {hours(amount)}" for reason, amount in coverage["unknown_by_reason"].items()]
-    return text + (f" Unknown, in hours: {', '.join(reasons)}." if reasons else "")
+def kwh(joules: float) -> str:
+    """`1,234`, `12.3`, `0.45`, `<0.01` for less than shows."""
+    value = joules / _J_PER_KWH
+    if value <= 0:
+        return "0"
+    return "<0.01" if value < 0.005 else f"{value:.2f}" if value < 9.995 else f"{value:,.1f}"
 
 
 _STATE_HEADERS = ("active", "idle-held", "truly-idle", "unknown", "seen", "GPU-h")
@@ -204,7 +207,7 @@ _STATE_ALIGN = "rlrrrr"
 
 
 def _state_cells(states: Mapping[str, float], expected: float) -> tuple[str, ...]:
-    known = sum(states[state.value] for state in _KNOWN)
+    known = sum(states[state.value] for state in KNOWN_STATES)
     observed = known + states["unknown"]
     return (
         percent(states["active"], known),
@@ -212,64 +215,33 @@ def _state_cells(states: Mapping[str, float], expected: float) -> tuple[str, ...
         percent(states["truly-idle"], known),
         percent(states["unknown"], expected),
         percent(observed, expected),
-        hours(observed),
+        hours(observed) if expected else UNKNOWN,
     )
 
 
-def _ranges(indexes: list[int | None]) -> str:
-    """Indexes of cards in few characters: `0-2, 5`; `-` for those whose index is not known."""
-    spans: list[list[int]] = []
-    for index in sorted(index for index in indexes if index is not None):
-        if spans and spans[-1][-1] == index - 1:
-            spans[-1].append(index)
-        else:
-            spans.append([index])
-    texts = [f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans]
-    return ", ".join(texts + [UNKNOWN] * (None in indexes))
+def _bars(rows: Iterable[Mapping[str, Any]]) -> tuple[Amounts | None, ...]:
+    return tuple(split(row["card_s"], row["expected_card_s"]) if row["expected_card_s"] else None for row in rows)
+
+
+def _models_in_order(document: Document) -> list[Mapping[str, Any]]:
+    """Models by expected time, most first, each with its slices after it; last what only a number is known of."""
+    expected = {row["name"]: row["expected_card_s"] for row in document["models"] if not row["mig"]}
+
+    def place(row: Mapping[str, Any]) -> tuple[bool, float, str, bool, str]:
+        whole = row["name"].rpartition(" ")[0] if row["mig"] else row["name"]
+        return whole == MODEL_NOT_KNOWN, -expected.get(whole, 0.0), whole, row["mig"], row["name"]
+
+    return sorted(document["models"], key=place)
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    name = model(shown(row["name"]))
-    return f"MIG {name}" if row["mig"] else name
+    return f"- of which MIG {shown(row['name'].rpartition(' ')[2])}" if row["mig"] else model(shown(row["name"]))
 
 
-def _narrower(width: int, columns: int) -> int:
+def _fit(text: str, width: int | None) -> str:
+    return text if width is None else fit(text, width)
+
+
+def _narrower(width: int, columns: int | None) -> int | None:
     """A column's width where there are only `columns` for the whole table."""
-    return max(12, width - max(0, _WIDE - columns) // 2)
-
-
-def short_names(names: Sequence[str], width: int) -> dict[str, str]:
-    """Each name as a cell of `width` columns if it can be told from the others there; harmless to a terminal.
-
-    First the domain goes that all dotted names share, then the middle or the end, whichever leaves no two alike. Where
-    nothing does, they stay as they are: a table too wide beats one that does not say whose row it is.
-    """
-    cells = [shown(name) for name in names]
-    if max(map(wcswidth, cells), default=0) > width:
-        domain = _shared_domain([cell for cell in cells if "." in cell])
-        bare = [cell.removesuffix(domain) for cell in cells]
-        tries = ([_without_middle(cell, width) for cell in bare], [fit(cell, width) for cell in bare], cells)
-        cells = next(short for short in tries if len(set(short)) == len(set(cells)))
-    return dict(zip(names, cells, strict=True))
-
-
-def _shared_domain(names: Sequence[str]) -> str:
-    """`.cluster.example.org` where every name ends in it and begins with more than it; else nothing."""
-    parts = [name.split(".")[::-1] for name in names]
-    shared = 0
-    while len(names) > 1 and all(len(part) > shared + 1 for part in parts) and len({p[shared] for p in parts}) == 1:
-        shared += 1
-    return "".join(f".{part}" for part in reversed(parts[0][:shared])) if shared else ""
-
-
-def _without_middle(text: str, width: int) -> str:
-    if wcswidth(text) <= width:
-        return text
-    half = (width - 2) // 2
-    tail = text[-half:]
-    while wcswidth(tail) > half:
-        tail = tail[1:]
-    head = text[:half]
-    while wcswidth(head) > half:
-        head = head[:-1]
-    return f"{head}..{tail}"
+    return None if columns is None else max(12, width - max(0, WIDE - columns) // 2)

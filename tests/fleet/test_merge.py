@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gua_fleet.merge import find_twins, merge_reports, sums_of_result
-from gua_fleet.model import Document, Host, HostResult, Outcome
+from gua_fleet.merge import Known, find_twins, merge_reports, sums_of_result
+from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
+from gua_fleet.people import Excuse, UserMap
 from gua_fleet.sums import FleetSums, add_all
 from tests.documents import (
     NOW_MS,
+    RULE,
     SINCE_MS,
     UNTIL_MS,
     WINDOW_S,
@@ -32,8 +35,10 @@ def silent(name: str, outcome: Outcome = Outcome.UNREACHABLE, **fields: Any) -> 
     return HostResult(Host(name, name, **fields), outcome, detail="no route to host")
 
 
-def merge(*results: HostResult) -> Document:
-    return merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS)
+def merge(*results: HostResult, **known: Any) -> Document:
+    return merge_reports(
+        results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS, known=Known(**known)
+    )
 
 
 def finding_ids(document: Document) -> list[str]:
@@ -79,10 +84,20 @@ def test_merge_user_with_two_uids_has_none_to_name() -> None:
     assert row["uid"] is None
 
 
-def test_merge_energy_with_an_unknown_part_is_unknown() -> None:
-    known = report([card("GPU-a", states(3600))], [user("alice", states(3600), energy_j=1000.0)])
-    assert merge(answer("a", known))["users"][0]["energy_j"] == 1000.0
-    assert merge(answer("a", known), answer("b", H2))["users"][0]["energy_j"] is None
+def test_merge_energy_is_of_the_known_part_and_says_how_much_that_is() -> None:
+    known = report(
+        [card("GPU-a", states(3600), energy_j=states(9e5), energy_known_s=3600.0)],
+        [user("alice", states(3600), energy_j=9e5, energy_known_s=3600.0)],
+    )
+    merged = merge(answer("a", known), answer("b", H2))
+    (alice, other) = merged["users"]
+    assert (alice["energy_j"], alice["energy_known_s"], alice["share_s"]) == (9e5, 3600, 7200)
+    assert (other["energy_j"], other["energy_known_s"]) == (None, 0)
+    energy = {row["name"]: (row["energy_j"], row["energy_known_s"]) for row in merged["models"]}
+    assert energy == {
+        "NVIDIA A100-SXM4-80GB": (None, 0),
+        "NVIDIA H100 80GB HBM3": (states(9e5), 3600),
+    }
 
 
 def test_merge_host_without_answer_has_null_amounts_and_its_known_cards_are_unobserved() -> None:
@@ -147,19 +162,17 @@ def test_merge_card_that_moved_is_no_finding() -> None:
     assert merged["cards"] == 1
 
 
-def test_merge_mixed_rules_windows_and_zones_are_findings() -> None:
+def test_merge_mixed_windows_and_zones_are_findings() -> None:
     other = report(
         [card("GPU-b", states(3600))],
         store_id="s2",
-        rules=[H1["rules"][0] | {"active_util_pct": 5}],
         window={"since": "2026-03-02T07:45:00Z", "until": "2026-03-02T12:00:00Z", "history_begins": None},
         tz="Asia/Seoul",
         hours_of_week=[{"weekday": 0, "hour": 20, "card_s": states(3600)}],
     )
     merged = merge(answer("a", H1), answer("b", other))
-    assert {"mixed_rules", "mixed_windows", "mixed_zones"} <= set(finding_ids(merged))
+    assert {"mixed_windows", "mixed_zones"} <= set(finding_ids(merged))
     assert merged["hours_of_week"] == []
-    assert len(merged["rules"]) == 2
     assert merged["window"]["since"] == "2026-03-02T08:00:00Z"
 
 
@@ -180,8 +193,12 @@ def test_merge_slices_are_rows_of_their_own_and_never_added_to_whole_cards() -> 
         ]
     )
     merged = merge(answer("a", sliced))
-    models = {(row["name"], row["mig"]): row["cards"] for row in merged["models"]}
-    assert models == {("NVIDIA H100 80GB HBM3", False): 1, ("NVIDIA H100 80GB HBM3 1g.10gb", True): 2}
+    models = {(row["name"], row["mig"]): (row["cards"], row["card_s"]) for row in merged["models"]}
+    assert models == {
+        ("NVIDIA H100 80GB HBM3", False): (2, states(3600)),
+        ("NVIDIA H100 80GB HBM3 1g.10gb", True): (2, states(idle=7200)),
+    }
+    assert merged["sliced_cards"] == 1
     assert merged["hosts"][0]["cards"] == 2
 
 
@@ -228,10 +245,10 @@ def _with_scheduler(document: Document) -> Document:
 
 def test_merge_holds_and_findings_carry_their_host() -> None:
     hold = {"user": "uid:7", "process": "python", "pid": 1, "card": "GPU-a", "since": "x", "until": None}
+    place = {"index": 0, "model": "NVIDIA H100 80GB HBM3", "excuse": None}
     finding = {"id": "stale", "severity": "warn", "card": None, "text": "t"}
     merged = merge(answer("a", H1 | {"holds": [hold], "findings": [finding]}))
-    assert merged["holds"][0]["host"] == "a"
-    assert merged["holds"][0]["user"] == "uid:7@a"
+    assert merged["holds"] == [hold | place | {"host": "a", "user": "uid:7@a"}]
     assert merged["findings"] == [finding | {"host": "a"}]
 
 
@@ -240,6 +257,113 @@ def test_merge_history_that_begins_late_is_said() -> None:
     merged = merge(answer("a", late))
     assert "history_begins" in finding_ids(merged)
     assert merged["window"]["history_begins"] == "2026-03-02T09:00:00Z"
+
+
+STRICT = RULE | {"active_util_pct": 50}
+
+
+def test_merge_host_judged_by_another_rule_is_in_no_sum_and_its_cards_are_not_seen() -> None:
+    other = report([card("GPU-b", states(3600, 10800))], [user("bob", states(3600))], store_id="s2", rules=[STRICT])
+    third = report([card("GPU-c", states(0, 0, 14400))], store_id="s3")
+    merged = merge(answer("a", H1), answer("b", other), answer("c", third))
+    assert merged["rules"] == [RULE]
+    assert merged["card_s"] == states(7200, 3600, 3600 + 14400)
+    assert merged["coverage"]["expected_card_s"] == 3 * WINDOW_S
+    assert merged["coverage"]["unobserved_card_s"] == WINDOW_S
+    assert [row["user"] for row in merged["users"]] == ["alice"]
+    assert merged["apart"] == [
+        {"host": "b", "rules": [STRICT], "card_s": other["card_s"], "coverage": other["coverage"]}
+    ]
+    assert (merged["hosts"][1]["card_s"], merged["hosts"][1]["cards"]) == (None, 1)
+    assert "other_rules" in finding_ids(merged)
+
+
+def test_merge_asked_rule_beats_the_common_one_and_own_rules_add_everything() -> None:
+    other = report([card("GPU-x", states(3600))], store_id="s9", rules=[STRICT])
+    results = [answer("a", H1), answer("b", other), answer("c", H2)]
+    assert [row["host"] for row in merge(*results, rule=STRICT)["apart"]] == ["a", "c"]
+    merged = merge(*results, own_rules=True)
+    assert (merged["apart"], len(merged["rules"])) == ([], 2)
+    assert "mixed_rules" in finding_ids(merged)
+
+
+def test_merge_rule_that_changed_within_the_window_is_not_the_fleets() -> None:
+    changed = report([card("GPU-b", states(3600))], store_id="s2", rules=[STRICT, RULE])
+    assert [row["host"] for row in merge(answer("a", H1), answer("b", changed))["apart"]] == ["b"]
+
+
+def test_merge_free_cards_and_holds_of_another_rule_are_not_promised() -> None:
+    idle = report([card("GPU-x", states(idle=3600))], store_id="s9", rules=[STRICT])
+    merged = merge(answer("a", H1), answer("b", idle), answer("c", H2))
+    assert [row["host"] for row in merged["free"]] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "elapsed_s", "told"),
+    [(0, 0.1, ""), (29, 0.1, ""), (31, 0.1, "31 s ahead"), (-45, 20, ""), (-51, 20, "31 s behind"), (7200, 1, "2 h")],
+)
+def test_merge_clock_that_differs_beyond_the_round_trip_is_told(ahead_s: int, elapsed_s: float, told: str) -> None:
+    answered_at_ms = NOW_MS - ahead_s * 1000  # the document says NOW
+    result = HostResult(Host("a", "a"), Outcome.OK, None, H1, elapsed_s=elapsed_s, answered_at_ms=answered_at_ms)
+    found = [finding["text"] for finding in merge(result)["findings"] if finding["id"] == "clock_differs"]
+    assert told in "".join(found)
+    assert bool(found) == bool(told)
+
+
+def test_merge_version_that_differs_from_the_rest_is_told() -> None:
+    old = H2 | {"host": H2["host"] | {"agent_version": "0.0.9"}}
+    third = report([card("GPU-c", states(60))], store_id="s3")
+    found = [f for f in merge(answer("a", H1), answer("b", old), answer("c", third))["findings"] if "agent" in f["id"]]
+    assert [finding["text"] for finding in found] == ["agent 0.0.9, most run 0.1.0: b"]
+
+
+def test_merge_silent_host_has_the_cards_it_had_when_it_was_last_seen() -> None:
+    seen = {"b": Seen("2026-02-28T00:00:00Z", 4, {"NVIDIA L4": 4}), "c": Seen("2026-02-28T00:00:00Z", 2, {})}
+    merged = merge(answer("a", H1), silent("b"), silent("c", cards=3), silent("d", Outcome.NO_GPU), seen=seen)
+    assert [(row["cards"], row["last_seen_at"]) for row in merged["hosts"][1:]] == [
+        (4, "2026-02-28T00:00:00Z"),
+        (3, "2026-02-28T00:00:00Z"),
+        (None, None),
+    ]
+    models = {row["name"]: (row["cards"], row["expected_card_s"]) for row in merged["models"]}
+    assert models["NVIDIA L4"] == (4, 4 * WINDOW_S)
+    assert models["(model not known)"] == (3, 3 * WINDOW_S)
+    assert merged["coverage"]["expected_card_s"] == 8 * WINDOW_S
+
+
+def test_merge_held_card_that_cannot_be_measured_is_listed_and_its_time_said() -> None:
+    holder = {"user": "uid:7", "process": "p", "pid": 1, "memory_mb": None, "type": "compute"}
+    blind = now("unknown", reason="util_unavailable", util_pct=None, holders=[holder, holder | {"type": "graphics"}])
+    lost = now("unknown", reason="card_lost", util_pct=None)
+    document = report(
+        [
+            card("MIG-1", states(unknown=600), now=blind, held_unmeasured_s=500.0),
+            card("GPU-2", states(unknown=60), now=lost),
+        ]
+    )
+    merged = merge(answer("a", document))
+    assert [(row["uuid"], row["users"]) for row in merged["not_measurable"]] == [("MIG-1", ["uid:7@a"])]
+    assert merged["held_unmeasured_s"] == 500
+
+
+def test_merge_mapped_names_are_one_person_across_hosts() -> None:
+    people = UserMap({"uid:1017@b": "alice", "EXAMPLE\\al": "alice"})
+    third = report([card("GPU-c", states(60))], [user("EXAMPLE\\al", states(60))], store_id="s3")
+    (alice,) = merge(answer("a", H1), answer("b", H2), answer("c", third), people=people)["users"]
+    assert (alice["user"], alice["hosts"]) == ("alice", ["a", "b", "c"])
+    assert alice["card_s"] == 7200 + 3600 + 3600 + 3600 + 60
+
+
+def test_merge_excused_hold_is_marked_and_stays_in_every_sum() -> None:
+    hold = {"user": "alice", "process": "jupyter", "pid": 1, "card": "GPU-a", "since": "x", "until": None}
+    ended = hold | {"pid": 2, "until": "y"}
+    document = H1 | {"holds": [hold, hold | {"process": "train"}, ended]}
+    excuse = Excuse("paper deadline", user="alice", process="jup*", until_ms=NOW_MS + 1)
+    merged = merge(answer("a", document), excuses=[excuse])
+    assert [row["excuse"] for row in merged["holds"]] == ["paper deadline", None, None]
+    assert merged["card_s"] == merge(answer("a", document))["card_s"]
+    late = Excuse("over", user="alice", until_ms=NOW_MS)
+    assert [row["excuse"] for row in merge(answer("a", document), excuses=[late])["holds"]] == [None] * 3
 
 
 amounts = st.floats(min_value=0, max_value=1e6, allow_nan=False, allow_subnormal=False)
@@ -259,13 +383,25 @@ def results(draw: st.DrawFn) -> list[HostResult]:
         if draw(st.booleans()):
             hosts.append(silent(f"h{number}", draw(st.sampled_from([Outcome.UNREACHABLE, Outcome.NO_GPU])), **fields))
             continue
-        cards = [card(f"GPU-{number}", draw(state_maps), name=draw(st.sampled_from(["H100", "A100"])))]
+        cards = [
+            card(
+                f"GPU-{number}-{place}",
+                draw(state_maps),
+                name=draw(st.sampled_from(["H100", "A100"])),
+                mig=draw(st.sampled_from([None, {"parent_uuid": f"GPU-{number}", "profile": "1g.10gb"}])),
+                energy_j=draw(st.none() | state_maps),
+                energy_known_s=draw(amounts),
+            )
+            for place in range(draw(st.integers(0, 2)))
+        ]
         users = [
             user(name, draw(state_maps), share_s=draw(amounts), energy_j=draw(st.none() | amounts))
             for name in draw(st.sets(names))
         ]
         hours = [{"weekday": 0, "hour": draw(st.integers(0, 23)), "card_s": draw(state_maps)}]
-        hosts.append(answer(f"h{number}", report(cards, users, store_id=str(number), hours_of_week=hours), **fields))
+        rules = draw(st.sampled_from([[RULE], [RULE], [STRICT], [RULE, STRICT], []]))
+        document = report(cards, users, store_id=str(number), hours_of_week=hours, rules=rules)
+        hosts.append(answer(f"h{number}", document, **fields))
     return hosts
 
 
@@ -283,17 +419,20 @@ def test_sums_of_any_partition_equal_the_sum_of_all(fleet: list[HostResult], see
     assert add_all(total(part) for part in parts) == total(fleet)
 
 
+@settings(max_examples=50)
 @given(results(), st.randoms())
 def test_merge_does_not_depend_on_the_order_of_the_hosts(fleet: list[HostResult], order: random.Random) -> None:
     shuffled = list(fleet)
     order.shuffle(shuffled)
     left, right = merge(*fleet), merge(*shuffled)
-    for key in left.keys() - {"hosts", "free", "scheduler_idle", "holds", "findings"}:
+    listed = {"hosts", "apart", "free", "scheduler_idle", "not_measurable", "holds", "findings"}
+    for key in left.keys() - listed:
         assert left[key] == right[key], key
-    for key in ("hosts", "free", "findings"):
+    for key in listed:
         assert sorted(left[key], key=str) == sorted(right[key], key=str)
 
 
+@settings(max_examples=50)
 @given(results())
 def test_merge_states_and_unobserved_make_up_what_was_expected(fleet: list[HostResult]) -> None:
     merged = merge(*fleet)

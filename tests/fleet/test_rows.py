@@ -12,18 +12,11 @@ from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.render_json import render_json
 from gua_fleet.render_table import render_fleet
-from gua_fleet.rows import (
-    answered_text,
-    free_table,
-    group_table,
-    headline_table,
-    host_table,
-    model_table,
-    scheduler_lines,
-    short_names,
-    user_table,
-)
-from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
+from gua_fleet.rows import group_table, headline_tables, host_table, model_table, user_table
+from gua_fleet.rows_now import excuse_lines, free_table, free_text, hold_table, scheduler_lines
+from gua_fleet.rows_text import answered_text, headline_text
+from gua_fleet.short_names import short_names
+from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, now, report, states, user
 from tests.golden import check_golden, load
 
 
@@ -75,11 +68,14 @@ def test_fleet_json_is_the_document(fleet: Document) -> None:
 
 
 def test_headline_has_points_bounds_and_what_was_not_seen(fleet: Document) -> None:
-    rows = {row[0]: row[1:] for row in headline_table(fleet).rows}
-    # 7 of 21 known hours; 7 of 56 expected, up to 42 of 56 if all of 2.5 unknown and 32.5 unseen had been active
-    assert rows["active"] == ("33 % (12-75 %)", "7.00", "2.0")
+    whole, slices = headline_tables(fleet)
+    rows = {row[0]: row[1:] for row in whole.rows}
+    # 7 of 17 known hours; 7 of 52 expected, up to 42 of 52 if all of 2.5 unknown and 32.5 unseen had been active
+    assert rows["active"] == ("41 % (13-81 %)", "7.00", "2.1")
     assert rows["unknown"][1] == "2.50"
-    assert rows["not seen"] == ("58 % of expected", "32.5", "-")
+    assert rows["not seen"] == ("62 % of expected", "32.5", "-")
+    # the one slice: idle all of its 4 hours, and no card's equivalent
+    assert slices.rows[2] == ("truly-idle", "100 %", "4.00")
 
 
 def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) -> None:
@@ -114,8 +110,12 @@ def test_host_table_has_every_host_and_dashes_for_what_is_not_known(fleet: Docum
     assert rows[3][2] == "-"
 
 
-def test_model_table_puts_slices_last_and_apart(fleet: Document) -> None:
-    assert [row[0] for row in model_table(fleet).rows][-1] == "MIG H100 80GB HBM3 1g.10gb"
+def test_model_table_puts_slices_under_their_model_and_silent_cards_last(fleet: Document) -> None:
+    rows = [row[:2] for row in model_table(fleet).rows]
+    place = next(place for place, row in enumerate(rows) if row[0] == "H100 80GB HBM3")
+    # gpu01 has one card cut into slices, gpu02 two whole ones
+    assert rows[place : place + 2] == [("H100 80GB HBM3", "3"), ("- of which MIG 1g.10gb", "1")]
+    assert rows[-1] == ("(model not known)", "8")
 
 
 def test_user_table_sorts_by_idle_held_and_counts_who_was_left_out() -> None:
@@ -134,6 +134,39 @@ def test_free_table_joins_the_cards_of_one_kind_on_one_host() -> None:
     document = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (1, 2, 4, None)])
     (row,) = free_table(merged(answer("a", document))).rows
     assert row == ("a", "H100 80GB HBM3", "80 GB", "4", "1-2, 4, -", "1 h 00 min")
+
+
+def test_free_text_names_places_and_never_speaks_for_hosts_that_did_not_answer() -> None:
+    idle = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (0, 2, 3)])
+    busy = report([card("GPU-b", states(60), now=now("active"))], store_id="s2")
+    silent = HostResult(Host("c", "c"), Outcome.UNREACHABLE)
+    assert free_text(merged(answer("gpu03", idle), answer("b", busy))) == "3 cards free: gpu03:0,2-3"
+    assert free_text(merged(answer("b", busy))) == "No card is free now."
+    assert free_text(merged(answer("b", busy), silent)) == "No card is free on the hosts that reported."
+    assert free_text(merged(silent)) == "Which cards are free is not known."
+
+
+def test_fleet_of_slices_only_has_a_headline_of_its_own() -> None:
+    mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
+    document = merged(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
+    assert [table.title for table in headline_tables(document)] == ["Of which MIG slices"]
+    assert headline_text(document) == "50 % active, 50 % held without work, 0 % free"
+
+
+def test_holds_now_are_those_that_last_with_the_longest_idle_first_and_excuses_marked() -> None:
+    base = {"card": "GPU-a", "pid": 1, "since": "2026-03-02T10:00:10Z", "until": None, "memory_mb": 8192}
+    holds = [
+        base | {"user": "alice", "process": "train", "states": states(3600)},
+        base | {"user": "uid:7", "process": "a\x1bb", "states": states(held=7200), "memory_mb": None},
+        base | {"user": "gone", "process": "x", "states": states(held=9000), "until": "2026-03-02T11:00:00Z"},
+    ]
+    document = merged(answer("a", report([card("GPU-a", states(3600), index=5)], holds=holds)))
+    document["holds"][1]["excuse"] = "paper"
+    assert hold_table(document).rows == (
+        ("uid:7@a", "a", "5", "a\\x1bb", "-", "2 h 00 min", "2.00*"),
+        ("alice", "a", "5", "train", "8 GB", "2 h 00 min", "0"),
+    )
+    assert excuse_lines(document) == ["* excused (1 hold), counted all the same: paper"]
 
 
 def test_scheduler_lines_say_why_idle_cards_are_not_free(fleet: Document) -> None:

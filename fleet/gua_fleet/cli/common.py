@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gua.cli.screen import read_screen
@@ -25,6 +26,7 @@ __all__ = [
     "add_config_option",
     "add_fleet_options",
     "add_inventory_options",
+    "ask_again",
     "ask_fleet",
     "exit_status",
     "fleet_document",
@@ -126,9 +128,23 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     Raises FleetError when there is nothing to ask.
     """
     inventory = read_inventory(options)
-    settings = SweepSettings(options.forks, options.timeout, options.accept_new)
+    settings = _settings(options)
     with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
         return ask_inventory(inventory, probe, settings, progress=progress, notice=_notice)
+
+
+def ask_again(
+    options: argparse.Namespace, answers: Answers, names: Collection[str], probe: Probe
+) -> tuple[HostResult, ...]:
+    """Ask some hosts of an earlier sweep another question: one result for each of them, in the same order."""
+    hosts = [result.host for result in answers.results if result.host.name in names]
+    inventory = replace(answers.inventory, hosts=tuple(hosts))
+    with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+        return ask_inventory(inventory, probe, _settings(options), progress=progress, notice=_notice).results
+
+
+def _settings(options: argparse.Namespace) -> SweepSettings:
+    return SweepSettings(options.forks, options.timeout, options.accept_new)
 
 
 def read_inventory(options: argparse.Namespace) -> Inventory:

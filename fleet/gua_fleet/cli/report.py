@@ -5,68 +5,154 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
+from datetime import tzinfo
 from pathlib import Path
 
-from gua.cli.output import add_format_option
 from gua.cli.screen import read_screen
 from gua.clock import SystemClock
-from gua.coverage import slot_ceil, slot_floor
 from gua.errors import GuaError, UsageError
 from gua.report.period import parse_period
-from gua.report.window import RAGGED_UP_TO_MS
 from gua.report.zones import find_zone, local_zone_name
-from gua.units import to_iso
-from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status
-from gua_fleet.merge import merge_reports
-from gua_fleet.model import Document
+from gua_fleet.anonymous import without_names
+from gua_fleet.cli.common import Answers, add_fleet_options, ask_again, ask_fleet, exit_status
+from gua_fleet.config import FORMATS, FleetConfig
+from gua_fleet.last_seen import load_seen, save_seen, state_path
+from gua_fleet.merge import Known, merge_reports
+from gua_fleet.merge_rules import Rule, common_rule, differs, other_rules, parse_rule
+from gua_fleet.model import Document, HostResult
+from gua_fleet.period import fleet_window, last_month, last_week
 from gua_fleet.probes.report import report_probe
-from gua_fleet.render_json import render_json
-from gua_fleet.render_table import DEFAULT_WIDTH, render_fleet
+from gua_fleet.render_table import DEFAULT_WIDTH, SECTIONS, render_fleet
+from gua_fleet.write_file import write_atomically
+
+# Instead of a rule: every host's own.
+OWN = "own"
+HEATS = ("active", "idle-held", "truly-idle")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options of `gua-fleet report`."""
-    parser.add_argument(
-        "--since", metavar="WHEN", help="begin: a duration back from the end (7d) or a time (default 7d)"
-    )
-    parser.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
-    parser.add_argument(
+    """Options of `gua-fleet report`. Those whose default is None are filled in from the settings."""
+    window = parser.add_argument_group("the window")
+    begin = window.add_mutually_exclusive_group()
+    begin.add_argument("--since", metavar="WHEN", help="begin: a duration back from the end, or a time (default 7d)")
+    begin.add_argument("--last-week", action="store_true", help="the whole week before this one, Monday to Sunday")
+    begin.add_argument("--last-month", action="store_true", help="the whole calendar month before this one")
+    window.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
+    window.add_argument(
         "--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this machine's)"
     )
-    add_format_option(parser, "table")
-    parser.set_defaults(format=None)  # the settings decide
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+    window.add_argument(
+        "--rules",
+        metavar="RULE",
+        help="judge by this rule, such as active=10,held=100; hosts that used another are asked again; "
+        f"`{OWN}`: every host by its own (default: the rule most hosts use)",
+    )
+    _add_view_options(parser)
     add_fleet_options(parser)
+
+
+def _add_view_options(parser: argparse.ArgumentParser) -> None:
+    view = parser.add_argument_group("how it is shown")
+    view.add_argument("--format", choices=FORMATS, help="how it is written (default table)")
+    view.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
+    view.add_argument(
+        "--by", type=_sections, default=(), metavar="LIST", help=f"only these sections, of {','.join(SECTIONS)}"
+    )
+    view.add_argument(
+        "--heat", choices=HEATS, default="idle-held", help="the state in the hours of the week (default idle-held)"
+    )
+    view.add_argument(
+        "--no-names",
+        dest="names",
+        action="store_const",
+        const=False,
+        help="no names of people, processes or holds: fit to be shown to anyone",
+    )
+    view.add_argument("--width", type=int, metavar="N", help="columns of the tables (default: the terminal's)")
+    view.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+    view.add_argument(
+        "--mail-to", action="append", default=[], metavar="ADDRESS", help="To of --format mail, for `sendmail -t`"
+    )
+    view.add_argument("--mail-from", metavar="ADDRESS", help="From of --format mail")
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask, merge, show. Returns 0 when all answered, 1 when some failed, 3 when nobody answered."""
     clock, tz = SystemClock(), options.tz or local_zone_name()
-    now_ms = clock.now_ms()
     zone = find_zone(tz)
     if zone is None:
         raise UsageError(f"--tz {tz}: this machine does not know that zone; write one such as Europe/Berlin or UTC")
+    _check_mail(options)
     _check_output(options.output)
-    since_ms, until_ms = fleet_window(*parse_period(options.since, options.until, now_ms=now_ms, zone=zone), now_ms)
-    results = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz)).results
-    document = merge_reports(results, since_ms=since_ms, until_ms=until_ms, tz=tz, generated_at_ms=clock.now_ms())
-    _show(document, options.format, options.output)
-    return int(exit_status(results, options.allow_missing))
+    rule = None if options.rules in (None, OWN) else parse_rule(options.rules)
+    since_ms, until_ms = asked_window(options, clock.now_ms(), zone)
+    answers = ask_hosts(options, (since_ms, until_ms), tz, rule)
+    now_ms, known = clock.now_ms(), _known(options, answers, rule)
+    document = merge_reports(
+        answers.results, since_ms=since_ms, until_ms=until_ms, tz=tz, generated_at_ms=now_ms, known=known
+    )
+    _remember(answers)
+    _show(without_names(document) if options.names is False else document, options)
+    return int(exit_status(answers.results, options.allow_missing))
 
 
-def fleet_window(since_ms: int, until_ms: int, now_ms: int) -> tuple[int, int]:
-    """The window to ask every host for, such that all of them answer for the same one.
+def asked_window(options: argparse.Namespace, now_ms: int, zone: tzinfo) -> tuple[int, int]:
+    """The window that the options say, as every host is asked for it. Raises UsageError."""
+    whole = last_week if options.last_week else last_month if options.last_month else None
+    if whole is None:
+        return fleet_window(*parse_period(options.since, options.until, now_ms=now_ms, zone=zone), now_ms)
+    if options.until:
+        raise UsageError("--last-week and --last-month are whole windows: leave out --until")
+    return fleet_window(*whole(now_ms, zone), now_ms)
 
-    A host never reports beyond its own clock, and widens long windows to slot edges as far as they are past there. So
-    a long window is cut at the last edge here, which is past on every clock that is not badly behind.
-    Raises UsageError for a window that has not begun.
-    """
-    if since_ms >= now_ms:
-        raise UsageError(f"the window has not begun: it begins {to_iso(since_ms)}")
-    until_ms = min(until_ms, now_ms)
-    if until_ms - since_ms <= RAGGED_UP_TO_MS:
-        return since_ms, until_ms
-    return slot_floor(since_ms), min(slot_ceil(until_ms), slot_floor(now_ms))
+
+def ask_hosts(options: argparse.Namespace, window: tuple[int, int], tz: str, asked: Rule | None) -> Answers:
+    """Every host's report; those that judged by another rule than the fleet's are asked once more, by that rule."""
+    since_ms, until_ms = window
+    answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz))
+    rule = common_rule(answers.results) if asked is None else asked
+    others = {result.host.name for result in other_rules(answers.results, rule)}
+    if rule is None or not others or options.rules == OWN:
+        return answers
+    sys.stderr.write(f"report: {len(others)} of {len(answers.results)} hosts judge by another rule: asked again\n")
+    probe = report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz, rule=rule)
+    again = {result.host.name: result for result in ask_again(options, answers, others, probe)}
+    results = [_better(result, again.get(result.host.name), rule) for result in answers.results]
+    return replace(answers, results=tuple(results))
+
+
+def _better(first: HostResult, second: HostResult | None, rule: Rule) -> HostResult:
+    """The second answer where it is by the rule; else the first, with the reason why there is no second."""
+    if second is None:
+        return first
+    if second.document is not None and not differs(second.document, rule):
+        return second
+    return replace(first, detail=second.detail or "its agent does not judge by other rules: upgrade it")
+
+
+def _known(options: argparse.Namespace, answers: Answers, rule: Rule | None) -> Known:
+    config: FleetConfig = options.config
+    seen = load_seen(state_path(), answers.inventory.hosts)
+    own_rules = options.rules == OWN
+    return Known(people=config.users, excuses=config.excuses, rule=rule, own_rules=own_rules, seen=seen)
+
+
+def _remember(answers: Answers) -> None:
+    try:
+        save_seen(state_path(), answers.results)
+    except GuaError as exc:
+        sys.stderr.write(f"report: {exc}\n")
+
+
+def _check_mail(options: argparse.Namespace) -> None:
+    if options.format != "mail":
+        return
+    from gua_fleet.render_mail import check_addresses
+
+    if not options.mail_to:
+        raise UsageError("--format mail needs --mail-to ADDRESS")
+    check_addresses(options.mail_to, options.mail_from)
 
 
 def _check_output(output: Path | None) -> None:
@@ -77,19 +163,58 @@ def _check_output(output: Path | None) -> None:
         raise UsageError(f"-o {output}: there is no directory {output.parent}; make it first")
     if output.is_dir():
         raise UsageError(f"-o {output}: is a directory; name a file in it")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
+    if not os.access(output if output.exists() and not output.is_file() else output.parent, os.W_OK):
         raise UsageError(f"-o {output}: cannot be written")
 
 
-def _show(document: Document, form: str, output: Path | None) -> None:
-    if output is None:
+def _show(document: Document, options: argparse.Namespace) -> None:
+    if options.output is None and options.format == "table":
         screen = read_screen(sys.stdout, pipe_columns=DEFAULT_WIDTH)
-        width = min(screen.width, DEFAULT_WIDTH)
-        table = form == "table" and render_fleet(document, width=width, unicode=screen.unicode, colour=screen.colour)
-        sys.stdout.write(table or render_json(document))
+        width = options.width or min(screen.width, DEFAULT_WIDTH)
+        look = {"unicode": screen.unicode, "colour": screen.colour}
+        sys.stdout.write(render_fleet(document, width=width, by=options.by, heat=options.heat, **look))
+        return
+    content = rendered(document, options)
+    if options.output is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
         return
     try:
-        output.write_text(render_fleet(document) if form == "table" else render_json(document), encoding="utf-8")
+        write_atomically(options.output, content)
     except OSError as exc:
-        raise GuaError(f"-o {output}: cannot be written: {exc.strerror}") from exc
-    sys.stderr.write(f"report: {output}\n")
+        raise GuaError(f"-o {options.output}: cannot be written: {exc.strerror}") from exc
+    sys.stderr.write(f"report: {options.output}\n")
+
+
+def rendered(document: Document, options: argparse.Namespace) -> bytes:
+    """The document in the form the options choose, for a file or another program."""
+    by, heat = options.by, options.heat
+    if options.format == "table":
+        return render_fleet(document, width=options.width or DEFAULT_WIDTH, by=by, heat=heat).encode()
+    if options.format == "md":
+        from gua_fleet.render_md import render_md  # each form only where it is asked for
+
+        return render_md(document, by).encode()
+    if options.format == "csv":
+        from gua_fleet.render_csv import render_csv
+
+        return render_csv(document, by).encode()
+    if options.format == "html":
+        from gua_fleet.render_html import render_html
+
+        return render_html(document, by=by, heat=heat).encode()
+    if options.format == "mail":
+        from gua_fleet.render_mail import render_mail
+
+        return render_mail(document, to=options.mail_to, sender=options.mail_from, by=by, heat=heat)
+    from gua_fleet.render_json import render_json
+
+    return render_json(document).encode()
+
+
+def _sections(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no section: {', '.join(unknown)!r} (choose from {', '.join(SECTIONS)})")
+    return names

@@ -8,6 +8,7 @@ from typing import Any
 from gua.coverage import SLOT_MS
 from gua.report.document import SCHEMA
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
+from gua_fleet.merge_rules import Rule, rule_argument
 from gua_fleet.model import Document
 from gua_fleet.probes.probe import Probe
 from gua_fleet.sums import STATE_NAMES
@@ -16,14 +17,18 @@ from gua_fleet.sums import STATE_NAMES
 _ROUNDING_S = 1.0
 
 
-def report_probe(*, since_ms: int, until_ms: int, tz: str) -> Probe:
-    """Ask for the report over [since_ms, until_ms), Unix UTC milliseconds, its hours told in zone `tz`."""
+def report_probe(*, since_ms: int, until_ms: int, tz: str, rule: Rule | None = None) -> Probe:
+    """Ask for the report over [since_ms, until_ms), Unix UTC milliseconds, its hours told in zone `tz`.
+
+    rule: judge the raw ticks by it; None: as they were judged.
+    """
+    rules = () if rule is None else ("--rules", rule_argument(rule))
     window = ("--since", to_iso(since_ms), "--until", to_iso(until_ms), "--tz", tz)
 
     def doubt(document: Document) -> str | None:
         return _window_problem(document, since_ms, until_ms) or _sum_problem(document)
 
-    return Probe("report", SCHEMA, ("report", "--format", "json", *window), doubt=doubt)
+    return Probe("report", SCHEMA, ("report", "--format", "json", *window, *rules), doubt=doubt)
 
 
 def _window_problem(document: Document, since_ms: int, until_ms: int) -> str | None:
@@ -47,12 +52,19 @@ def _sum_problem(document: Document) -> str | None:
         (_differ(observed, spent), "sums of the states are not what it observed"),
         (_differ(expected, observed + coverage["unobserved_card_s"]), "observed and unobserved are not the expected"),
         (_differ(spent, sum(_all_states(card["card_s"]) for card in cards)), "the cards do not make up the host"),
+        (len({card["uuid"] for card in cards}) < len(cards), "a card is in it twice"),
+        (_more(_unmeasured(cards), document["card_s"]["unknown"]), "more held time was not measured than is unknown"),
         (_any_more((user["share_s"] for user in users), spent), "a user's share is more than was observed"),
         (_any_more(_of_persons(users), spent), "a user has more card time than was observed"),
         (_any_more(_of_hours(document), spent), "an hour of the week has more card time than was observed"),
     )
     problem = next((text for wrong, text in doubts if wrong), None)
     return f"its report contradicts itself ({problem}): run `gua doctor` there, upgrade the agent" if problem else None
+
+
+def _unmeasured(cards: Iterable[Mapping[str, Any]]) -> float:
+    """Held time without a measure; older agents do not say it."""
+    return sum(card.get("held_unmeasured_s") or 0.0 for card in cards)
 
 
 def _window_ms(document: Document) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,8 @@ class Talk:
         )
         reading = probe.interpret(host, self._answer(attempt, argv, password, line), nonce)
         stage = attempt.stage if reading.outcome is Outcome.TIMEOUT else None
-        return HostResult(host, reading.outcome, reading.detail, reading.document, stage, attempt.elapsed_s())
+        elapsed_s, answered_at_ms = attempt.elapsed_s(), round(time.time() * 1000)
+        return HostResult(host, reading.outcome, reading.detail, reading.document, stage, elapsed_s, answered_at_ms)
 
     def _answer(self, attempt: Attempt, argv: Sequence[str], password: Secret | None, line: Line | None) -> Answer:
         stdin = b"" if password is None else f"{password.reveal}\n".encode()

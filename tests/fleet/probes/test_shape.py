@@ -14,6 +14,7 @@ import pytest
 from gua.frames import wrap_document
 from gua.schemas import NAMES
 from gua.units import parse_time_ms
+from gua_fleet.anonymous import without_names
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes import shape
@@ -23,6 +24,8 @@ from gua_fleet.probes.probe import Probe, Reading
 from gua_fleet.probes.report import report_probe
 from gua_fleet.probes.shape import Misshapen, check_shape
 from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
+from gua_fleet.render_csv import render_csv
+from gua_fleet.render_html import render_html
 from gua_fleet.render_json import render_json
 from gua_fleet.render_table import render_fleet
 from tests.documents import NOW, card, report, states, user
@@ -76,6 +79,8 @@ def show_beside_a_sound_host(document: Any) -> None:
     merged = merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz=GOLDEN["tz"], generated_at_ms=UNTIL_MS)
     json.loads(render_json(merged), parse_constant=pytest.fail)
     assert "\x1b" not in render_fleet(merged)
+    assert "\x1b" not in render_html(merged)
+    render_csv(without_names(merged))
 
 
 @pytest.mark.parametrize("path", list(places(GOLDEN)), ids=lambda path: ".".join(map(str, path)))
@@ -164,6 +169,8 @@ def test_field_of_a_newer_agent_in_any_object_costs_nothing(path: tuple[Any, ...
         (("users", 0, "card_s"), 1e9, "a user has more card time"),
         (("users", 0, "share_s"), 1e9, "a user's share"),
         (("cards", 0, "card_s", "active"), 1e9, "the cards do not make up the host"),
+        (("cards", 0, "uuid"), GOLDEN["cards"][1]["uuid"], "a card is in it twice"),
+        (("cards", 0, "held_unmeasured_s"), 1e6, "more held time was not measured than is unknown"),
         (("window", "since"), "1999-01-01T00:00:00Z", "which was not asked"),
         (("window", "until"), "2999-01-01T00:00:00Z", "which was not asked"),
     ],

@@ -1,0 +1,156 @@
+"""What is so now, as tables and lines: free cards, holds, cards that say nothing. Pure. Like `rows`, for people."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from gua.report.cells import UNKNOWN, count, fit, hours, model
+from gua.text import shown
+from gua.units import format_duration, parse_time_ms
+from gua_fleet.model import Document
+from gua_fleet.rows import WIDE, Table
+from gua_fleet.short_names import short_names
+
+_MODEL_WIDTH = 26
+_FREE_HOST_WIDTH = 30
+_HOLD_WIDTH = 18
+_TOP_HOLDS = 15
+_MOST_PLACES = 40
+_MB_PER_GB = 1024
+_EXCUSED = "*"
+
+
+def free_text(document: Document) -> str:
+    """`7 cards free: gpu03:0,2 gpu05:1-3`; slices are told apart; a host with cards of no known index ends in `-`."""
+    cards, slices = _cards_and_slices(document)
+    if not document["free"]:
+        return _none_free(document)
+    kinds = [(cards, "card", "cards"), (slices, "MIG slice", "MIG slices")]
+    named = [f"{number} {one if number == 1 else more}" for number, one, more in kinds if number]
+    places: dict[str, list[int | None]] = defaultdict(list)
+    for card in document["free"]:
+        places[card["host"]].append(card["index"])
+    texts = [f"{shown(host)}:{ranges(indexes, ',')}" for host, indexes in places.items()]
+    more = f" and on {len(texts) - _MOST_PLACES} more hosts" if len(texts) > _MOST_PLACES else ""
+    return f"{' and '.join(named)} free: {' '.join(texts[:_MOST_PLACES])}{more}"
+
+
+def _none_free(document: Document) -> str:
+    """Only of hosts that reported can it be said."""
+    if not any(host["card_s"] is not None for host in document["hosts"]):
+        return "Which cards are free is not known."
+    whole = all(host["outcome"] == "ok" for host in document["hosts"]) and not document["apart"]
+    return "No card is free now." if whole else "No card is free on the hosts that reported."
+
+
+def _cards_and_slices(document: Document) -> tuple[int, int]:
+    slices = sum(card["mig"] for card in document["free"])
+    return len(document["free"]) - slices, slices
+
+
+def free_table(document: Document, columns: int | None = WIDE) -> Table:
+    """Free cards now, one row for each host and model, with the cards' indexes and the longest time free."""
+    kinds: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = defaultdict(list)
+    for card in document["free"]:
+        kinds[(card["host"], card["name"], card["memory_total_mb"])].append(card)
+    now_ms = parse_time_ms(document["generated_at"])
+    width = None if columns is None else max(12, _FREE_HOST_WIDTH - max(0, WIDE - columns) // 2)
+    names = short_names(list(dict.fromkeys(host for host, _, _ in kinds)), width)
+    rows = [
+        (
+            names[host],
+            model(shown(name)) if columns is None else fit(model(shown(name)), _MODEL_WIDTH),
+            _memory(memory_mb),
+            count(len(cards)),
+            ranges([card["index"] for card in cards]),
+            format_duration(max(0, now_ms - min(parse_time_ms(card["since"]) for card in cards))),
+        )
+        for (host, name, memory_mb), cards in kinds.items()
+    ]
+    headers = ("host", "model", "memory", "free", "cards", "longest for")
+    return Table("Free now", headers, tuple(rows), "llrrlr")
+
+
+def hold_table(document: Document, columns: int | None = WIDE, top: int | None = _TOP_HOLDS) -> Table:
+    """Processes that hold a card now, by what they held without work, most first. `*`: excused."""
+    holds = current_holds(document)
+    now_ms = parse_time_ms(document["generated_at"])
+    width = None if columns is None else max(10, _HOLD_WIDTH - max(0, WIDE - columns) // 3)
+    names = short_names(list(dict.fromkeys(hold["host"] for hold in holds)), width)
+    rows = [
+        (
+            _fit(shown(hold["user"]), width),
+            names[hold["host"]],
+            count(hold["index"]),
+            _fit(shown(hold["process"]), width),
+            _memory(hold["memory_mb"]),
+            format_duration(max(0, now_ms - parse_time_ms(hold["since"]))),
+            hours(hold["states"]["idle-held"]) + (_EXCUSED if hold["excuse"] else ""),
+        )
+        for hold in holds[:top]
+    ]
+    headers = ("user", "host", "card", "process", "memory", "held for", "idle-held")
+    return Table("Holds now", headers, tuple(rows), "llrlrrr", more=len(holds) - len(rows))
+
+
+def current_holds(document: Document) -> list[Mapping[str, Any]]:
+    """Holds that are still there, the most idle-held time first."""
+    holds = [hold for hold in document["holds"] if hold["until"] is None]
+    return sorted(holds, key=lambda hold: (-hold["states"]["idle-held"], hold["host"], hold["card"], hold["pid"]))
+
+
+def excuse_lines(document: Document) -> list[str]:
+    """Each reason with how many holds it excuses; none of it is out of any sum."""
+    reasons: dict[str, int] = defaultdict(int)
+    for hold in current_holds(document):
+        if hold["excuse"]:
+            reasons[hold["excuse"]] += 1
+    return [
+        f"{_EXCUSED} excused ({number} hold{'' if number == 1 else 's'}), counted all the same: {shown(reason, 200)}"
+        for reason, number in reasons.items()
+    ]
+
+
+def scheduler_lines(document: Document) -> list[str]:
+    """Idle cards that a scheduler gives out: idle, but not for anyone to take. One line per host."""
+    hosts: dict[tuple[str, str], int] = defaultdict(int)
+    for card in document["scheduler_idle"]:
+        hosts[(card["host"], card["scheduler"])] += 1
+    return [
+        f"{shown(host)}: {number} idle, given out by {shown(scheduler)}, so not counted as free"
+        for (host, scheduler), number in hosts.items()
+    ]
+
+
+def not_measurable_lines(document: Document) -> list[str]:
+    """Cards held now whose activity the driver does not tell: neither idle nor active. One line per host."""
+    hosts: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for card in document["not_measurable"]:
+        hosts[card["host"]].append(card)
+    return [
+        f"{shown(host)}: held, activity not measurable: {ranges([card['index'] for card in cards])} "
+        f"({', '.join(sorted({shown(user) for card in cards for user in card['users']}))})"
+        for host, cards in hosts.items()
+    ]
+
+
+def ranges(indexes: list[int | None], separator: str = ", ") -> str:
+    """Indexes of cards in few characters: `0-2, 5`; `-` for those whose index is not known."""
+    spans: list[list[int]] = []
+    for index in sorted({index for index in indexes if index is not None}):
+        if spans and spans[-1][-1] == index - 1:
+            spans[-1].append(index)
+        else:
+            spans.append([index])
+    texts = [f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans]
+    return separator.join(texts + [UNKNOWN] * (None in indexes))
+
+
+def _memory(memory_mb: int | None) -> str:
+    return UNKNOWN if memory_mb is None else f"{memory_mb / _MB_PER_GB:.0f} GB"
+
+
+def _fit(text: str, width: int | None) -> str:
+    return text if width is None else fit(text, width)
