@@ -145,7 +145,7 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             stack.enter_context(database.atomic())
             _refuse_unready(check_version(database, str(path)), path)
             _limit(connection_of(database))
-            yield StoreReader(database)
+            yield StoreReader(database, lambda: _renew(connection_of(database)))
         except PermissionError as exc:
             raise _forbidden(path) from exc
         except (PeeweeException, sqlite3.Error, OSError) as exc:
@@ -158,6 +158,13 @@ def _limit(connection: sqlite3.Connection) -> None:
     """End any query once the time is over; SQLite then says `interrupted`."""
     deadline_s = time.monotonic() + READ_LIMIT_S
     connection.set_progress_handler(lambda: int(time.monotonic() > deadline_s), 100_000)
+
+
+def _renew(connection: sqlite3.Connection) -> None:
+    """Let go of what is being read, so that the writer's -wal can be folded back, and go on with what is there now."""
+    connection.execute("COMMIT")
+    connection.execute("BEGIN")
+    _limit(connection)
 
 
 def missing(path: Path) -> DatabaseMissing:
