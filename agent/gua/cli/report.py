@@ -111,11 +111,12 @@ def read_report(
     Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
     """
     from gua.report.build import build_report  # the store is only needed now that the options are right
-    from gua.store.database import open_reader
+    from gua.store.database import read_stored
 
     try:
-        with open_reader(location.path) as reader:
-            return build_report(
+        return read_stored(
+            location.path,
+            lambda reader: build_report(
                 reader,
                 since_ms=since_ms,
                 until_ms=until_ms,
@@ -124,7 +125,8 @@ def read_report(
                 zone_name=zone_name,
                 scheduler=scheduler,
                 **extras,
-            )
+            ),
+        )
     except DatabaseMissing as exc:
         devices = read_nvidia_devices(sysfs_root())
         if devices is not None and is_gpu_less(devices, procfs_root()):

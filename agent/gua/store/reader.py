@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
-
-from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span, clip
@@ -19,7 +18,7 @@ from gua.store.evidence_rows import CardTickRow, card_ticks
 from gua.store.held_memory import mean_memory_mb
 from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
-from gua.store.session import Session, connection_of
+from gua.store.session import Session
 from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
@@ -112,8 +111,8 @@ _WHO = "process.source, mount_hint, CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms
 class StoreReader:
     """renew: ends the unchanging view that is read, and begins the present one."""
 
-    def __init__(self, database: SqliteDatabase, renew: Callable[[], None] = lambda: None) -> None:
-        self._session = Session(connection_of(database))
+    def __init__(self, connection: sqlite3.Connection, renew: Callable[[], None] = lambda: None) -> None:
+        self._session = Session(connection)
         self._renew = renew
 
     def host(self) -> Optional[HostRow]:

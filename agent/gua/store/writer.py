@@ -16,10 +16,11 @@ from peewee import PeeweeException, SqliteDatabase
 
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.model import CardTick, KnownDevice, Rule, Tick
+from gua.store.connection import connection_of, never, patiently
 from gua.store.expiry import expire_slot, old_slot
 from gua.store.files import is_damage
 from gua.store.retention import Retention, believed_now_ms, old_ticks, remove_ticks
-from gua.store.session import Session, connection_of, never, patiently
+from gua.store.session import Session
 from gua.store.ticks import KnownRule, TickWriter
 from gua.store.wal import WalWatch
 
