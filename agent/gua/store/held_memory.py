@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Optional
 
-from gua.coverage import Span, clip, length_ms
+from gua.coverage import Span
 from gua.store.codes import GRAPHICS
 from gua.store.session import Session
 
-_Piece = tuple[int, int, int]
-"""(start_ms, end_ms, MiB)"""
+# reached_ms: the end of all that the user held on the card before, so that time is only counted beyond it.
+_HELD = (
+    "SELECT user, memory_mb, max(since_ms, :since) AS start_ms, min(until_ms, :until) AS end_ms,"
+    " coalesce(max(min(until_ms, :until)) FILTER (WHERE memory_mb IS NOT NULL) OVER (PARTITION BY user, device"
+    " ORDER BY since_ms, hold.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS reached_ms"
+    " FROM hold JOIN process ON process.id = hold.process"
+    " WHERE until_ms > :since AND since_ms < :until AND type <> :graphics"
+)
+_MEAN = (
+    "SELECT user, sum((end_ms - start_ms) * memory_mb) * 1.0 / nullif("
+    "sum(CASE WHEN memory_mb IS NOT NULL THEN max(0, end_ms - max(start_ms, reached_ms)) END), 0)"
+    f" FROM ({_HELD}) GROUP BY user"
+)
 
 
 def mean_memory_mb(session: Session, window: Span) -> dict[int, Optional[float]]:
@@ -19,26 +28,5 @@ def mean_memory_mb(session: Session, window: Span) -> dict[int, Optional[float]]
 
     Each process counts with its last reading. None for a user of whose processes none had one.
     """
-    pieces: defaultdict[tuple[int, int], list[_Piece]] = defaultdict(list)
-    users: set[int] = set()
-    for user, device, since_ms, until_ms, memory_mb in session.rows(
-        "SELECT user, device, since_ms, until_ms, memory_mb FROM hold JOIN process ON process.id = hold.process"
-        " WHERE until_ms > ? AND since_ms < ? AND type <> ?",
-        (*window, GRAPHICS),
-    ):
-        users.add(user)
-        if memory_mb is not None:
-            pieces[user, device].append((*clip((since_ms, until_ms), window), memory_mb))
-    sums: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for (user, _), held in pieces.items():
-        sums[user][0] += sum((end - start) * memory_mb for start, end, memory_mb in held)
-        sums[user][1] += _union_ms(held)
-    return {user: sums[user][0] / sums[user][1] if sums[user][1] else None for user in users}
-
-
-def _union_ms(pieces: Sequence[_Piece]) -> int:
-    total, reached = 0, 0
-    for start, end, _ in sorted(pieces):
-        total += length_ms((max(start, reached), end))
-        reached = max(reached, end)
-    return total
+    asked = {"since": window[0], "until": window[1], "graphics": GRAPHICS}
+    return dict(session.rows(_MEAN, asked))

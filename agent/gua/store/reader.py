@@ -187,11 +187,14 @@ class StoreReader:
 
         return rejudge(self._session, windows, rules, self._renew)
 
-    def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
-        """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
+    def sums(self, slots: tuple[int, int], ragged: Iterable[Span], alike: Iterable[tuple[int, int]] = ()) -> WindowSums:
+        """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot.
+
+        alike: see `WindowSums.add_slots`.
+        """
         sums = WindowSums()
         if slots[0] < slots[1]:
-            sums.add_slots(self._session, *slots)
+            sums.add_slots(self._session, *slots, alike)
         longest = self._longest_cover_ms()
         for window in ragged:
             sums.add_raw(self._session, window, longest)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Session:
     connection: sqlite3.Connection
     rev: int = 0
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def rows(self, statement: str, values: Union[Sequence[Any], Mapping[str, Any]] = ()) -> list[Any]:
         return self.connection.execute(statement, values).fetchall()
 
     def insert(self, table: str, **columns: Any) -> int:
