@@ -36,3 +36,10 @@ def patiently(attempt: Callable[[], Result], give_up: Callable[[], bool]) -> Res
 def never() -> bool:
     """The `give_up` of those who wait to the end."""
     return False
+
+
+def first_error(error: BaseException) -> Exception:
+    """What went wrong first: after a full disk SQLite rolled back by itself, and our own rollback complains last."""
+    while isinstance(error.__context__, (PeeweeException, sqlite3.Error)):
+        error = error.__context__
+    return cast(Exception, error)

@@ -13,7 +13,7 @@ from peewee import DatabaseError, PeeweeException, SqliteDatabase
 from gua.clock import Clock
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.filesystem import is_network_path
-from gua.store.connection import BUSY_SLICE_MS, connection_of, never, patiently
+from gua.store.connection import BUSY_SLICE_MS, connection_of, first_error, never, patiently
 from gua.store.files import DAMAGE_CURE, is_damage, move_aside, prepare_file, refuse_special
 from gua.store.migrations import migrate
 from gua.store.retention import Retention
@@ -56,9 +56,10 @@ def open_writer(
             retention=retention,
         )
     except (PeeweeException, sqlite3.Error, OSError) as exc:
-        if is_damage(exc):
-            raise DatabaseDamaged(f"cannot write {path}: {exc}; {DAMAGE_CURE}") from exc
-        raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
+        first = first_error(exc)
+        if is_damage(first):
+            raise DatabaseDamaged(f"cannot write {path}: {first}; {DAMAGE_CURE}") from exc
+        raise DatabaseUnusable(f"cannot write {path}: {first}") from exc
 
 
 def _open_as_it_is(path: Path, now_ms: int) -> tuple[SqliteDatabase, None]:

@@ -10,13 +10,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Optional, cast
+from typing import Any, Optional
 
 from peewee import PeeweeException, SqliteDatabase
 
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.model import CardTick, KnownDevice, Rule, Tick
-from gua.store.connection import connection_of, never, patiently
+from gua.store.connection import connection_of, first_error, never, patiently
 from gua.store.expiry import expire_slot, old_slot
 from gua.store.files import is_damage
 from gua.store.retention import Retention, believed_now_ms, old_ticks, remove_ticks
@@ -223,7 +223,7 @@ class StoreWriter:
                 raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
             yield
         except (PeeweeException, sqlite3.Error) as exc:
-            first = _first_error(exc)
+            first = first_error(exc)
             kind = DatabaseDamaged if is_damage(first) else DatabaseUnusable
             raise kind(f"cannot write {path}: {first}") from exc
 
@@ -258,13 +258,6 @@ class StoreWriter:
             return int(rows[0][0])
         columns: dict[str, Any] = dict(zip(_RULE_COLUMNS, values))
         return self._session.insert("rule", **columns, rev=self._session.rev)
-
-
-def _first_error(error: BaseException) -> Exception:
-    """What went wrong first: after a full disk SQLite rolled back by itself, and our own rollback complains last."""
-    while isinstance(error.__context__, (PeeweeException, sqlite3.Error)):
-        error = error.__context__
-    return cast(Exception, error)
 
 
 def _inode(path: str) -> Optional[int]:
