@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 # Ticks of one bulk transaction that may wait in memory before they are flushed.
 _BULK_TICKS = 240
 
+_GOES_ON = "(until_ms IS NULL OR until_ms > ?)"
+
 _RULE_COLUMNS = ("active_util_pct", "held_mb", "unattributed_mb", "unattributed_v1_mb", "long_idle_s")
 
 
@@ -118,21 +120,27 @@ class StoreWriter:
                 if number % _BULK_TICKS == 0:
                     writer.flush()
 
-    def begin_pause(self, now_ms: int) -> None:
-        """From now on nobody looks, because somebody said so. Within a pause it changes nothing. Needs a run."""
+    def begin_pause(self, now_ms: int, until_ms: Optional[int] = None) -> None:
+        """From now on nobody looks, because somebody said so. Within a pause it changes that one's end. Needs a run.
+
+        until_ms: its end where that is known, so that it is over then though the daemon may be gone; None: no end.
+        """
         if self._run is None:
             raise RuntimeError("begin_run comes before a pause")
         run, _ = self._run
         with self._transaction():
-            if not self._session.rows("SELECT 1 FROM pause WHERE until_ms IS NULL"):
-                self._session.insert("pause", run=run, from_ms=now_ms, rev=self._session.rev)
+            changed = self._session.connection.execute(
+                f"UPDATE pause SET until_ms = ?, rev = ? WHERE {_GOES_ON}", (until_ms, self._session.rev, now_ms)
+            )
+            if not changed.rowcount:
+                self._session.insert("pause", run=run, from_ms=now_ms, until_ms=until_ms, rev=self._session.rev)
 
     def end_pause(self, now_ms: int) -> None:
         """The pause is over, if there is one; one whose daemon died in it too."""
         with self._transaction():
             self._session.connection.execute(
-                "UPDATE pause SET until_ms = max(from_ms, ?), rev = ? WHERE until_ms IS NULL",
-                (now_ms, self._session.rev),
+                f"UPDATE pause SET until_ms = max(from_ms, ?), rev = ? WHERE {_GOES_ON}",
+                (now_ms, self._session.rev, now_ms),
             )
 
     def retire_card(self, uuid: str, at_ms: int) -> bool:
