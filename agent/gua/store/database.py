@@ -67,6 +67,10 @@ def _one_line(path: Path) -> Iterator[None]:
     except sqlite3.Error as exc:
         if is_damage(exc):
             raise DatabaseDamaged(f"cannot read {path}: {exc}; {DAMAGE_CURE}") from exc
+        if "interrupted" in str(exc):
+            raise DatabaseUnusable(
+                f"reading {path} took longer than {READ_LIMIT_S:g} s: ask for less time, or when this host is less busy"
+            ) from exc
         raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
 
 
