@@ -7,7 +7,6 @@ import grp
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,6 +137,8 @@ def _open_readable(path: Path, stack: contextlib.ExitStack) -> sqlite3.Connectio
     if not any(before[1:]):
         stack.push(lambda *_: _refuse_changed(path, before[0]))
         return _connect(f"{uri}?immutable=1", stack)
+    import tempfile  # few readers need one
+
     # SQLite has all files of the copy open once it has read, so that nothing of it is left behind, however we end.
     with tempfile.TemporaryDirectory(prefix="gua-read-") as folder:
         return _connect(_stable_copy(path, Path(folder)).as_uri(), stack)

@@ -418,7 +418,7 @@ def test_what_fails_in_the_hands_of_who_reads_is_not_called_an_error_of_the_data
 def test_reading_for_too_long_is_ended_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(tmp_path / "gua.db", minutes(1))
     monkeypatch.setattr("gua.store.database.READ_LIMIT_S", -1.0)
-    with pytest.raises(DatabaseUnusable, match=r"took longer than .* s: ask for less time"), open_reader(path) as reader:
+    with pytest.raises(DatabaseUnusable, match="longer than -1 s: ask for less time"), open_reader(path) as reader:
         reader._session.rows(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT sum(i) FROM n"
         )
