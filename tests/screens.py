@@ -6,16 +6,23 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from gua.cli.main import COMMANDS as AGENT_COMMANDS
-from gua.cli.report import read_report
+from gua.cli.report import configure, read_report, rendered
+from gua.cli.screen import Screen
 from gua.config import KEYS, MODEL_KEYS, describe_default
+from gua.demo.history import fill
+from gua.demo.profile import DEMO_HOSTS
+from gua.demo.recording import open_demo_writer
 from gua.doctor.check import QUESTIONS
 from gua.location import Location
 from gua_fleet.ask import ask_inventory
@@ -78,6 +85,34 @@ def _local_result(host: Host, directory: Path) -> HostResult:
     return HostResult(host, Outcome.OK, document=dict(report))
 
 
+def agent_week(form: str, arguments: tuple[str, ...] = ()) -> str:
+    """What `gua report` prints of a made-up host's week, with a gap and a card that was lost, in any of its formats."""
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    options = parser.parse_args(["--format", form, *arguments])
+    profile = replace(DEMO_HOSTS["gpu02"], lost_from_ms=NOW_MS - 2 * 86_400_000)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "gua.db"
+        with open_demo_writer(path, profile, StandingClock()) as writer:
+            fill(writer, profile, since_ms=SINCE_MS, until_ms=NOW_MS - 75 * 3_600_000)
+            fill(writer, profile, since_ms=NOW_MS - 72 * 3_600_000, until_ms=NOW_MS)
+        extras = {"timeline": form == "html", "sensitivity": options.sensitivity}
+        location = Location(path, "the demonstration's")
+        report = read_report(location, SINCE_MS, NOW_MS, "UTC", None, StandingClock(), **extras)
+    return rendered(report, options, Screen(width=80, unicode=True, colour=False))
+
+
+def report_csv_lines() -> str:
+    """The heading of the table, and the first rows of each of its sections."""
+    lines, shown_rows, seen = agent_week("csv").splitlines(), [], Counter[str]()
+    for line in lines:
+        section = line.split(",")[3]
+        seen[section] += 1
+        if seen[section] <= (1 if section == "section" else 3):
+            shown_rows.append(line)
+    return "\n".join(shown_rows) + "\n"
+
+
 def commands() -> str:
     """Every command of both programs in one line."""
     lines = ["| command | does |", "| --- | --- |"]
@@ -127,7 +162,15 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/doctor.md": {"doctor-checks": doctor_checks},
+    "docs/report.md": {
+        "report-text": lambda: _screen(agent_week("text", ("--sensitivity",))),
+        "report-csv": lambda: _screen(report_csv_lines()),
+        "report-md": lambda: _screen(agent_week("md").partition("## 4.")[0]),
+    },
 }
+
+# Files that the program writes whole.
+FILES: Mapping[str, Callable[[], str]] = {"docs/report.html": lambda: agent_week("html")}
 
 
 def with_blocks(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
@@ -145,6 +188,9 @@ def main() -> None:
     for name, blocks in BLOCKS.items():
         path = ROOT / name
         path.write_text(with_blocks(path.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
+    for name, make in FILES.items():
+        (ROOT / name).write_text(make(), encoding="utf-8")
         sys.stdout.write(f"{name}\n")
 
 

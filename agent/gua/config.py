@@ -59,8 +59,14 @@ KEYS: tuple[Key, ...] = (
     Key("rule", "long_idle", Kind.DURATION, "30m", "unbroken idle-held time from which it counts as long"),
     Key("identity", "trust_pid_namespace", Kind.FLAG, False, "believe process ids in a PID namespace that is not ours"),
     Key("store", "path", Kind.PATH, None, "the database"),
-    Key("store", "raw_retention", Kind.DURATION, "90d", "how long single samples are kept (nothing is deleted yet)"),
-    Key("store", "user_retention", Kind.DURATION, "400d", "how long sums are kept by user (nothing is deleted yet)"),
+    Key("store", "raw_retention", Kind.DURATION, "90d", "how long single samples are kept; sums stay"),
+    Key(
+        "store",
+        "user_retention",
+        Kind.DURATION,
+        "400d",
+        "how long users are named in sums and holds; then they are (expired)",
+    ),
 )
 
 RULE_KEYS = tuple(key for key in KEYS if key.section == "rule")

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from gua.clock import Clock
 from gua.collect import Collector, TickSource
@@ -37,12 +37,19 @@ def open_source(settings: Settings, clock: Clock, *, fake: bool) -> TickSource:
 
 @contextlib.contextmanager
 def open_recording(
-    path: Path, clock: Clock, *, fake: bool, alone: bool, give_up: Callable[[], bool] = lambda: False
+    path: Path,
+    clock: Clock,
+    *,
+    fake: bool,
+    alone: bool,
+    give_up: Callable[[], bool] = lambda: False,
+    settings: Optional[Settings] = None,
 ) -> Iterator[StoreWriter]:
     """The writer of this host's history, closed at the end.
 
     fake: the writer of the made-up host, which a database with real history refuses. alone: no daemon has the
-    database, see `open_writer`. give_up: ends the wait for a locked database.
+    database, see `open_writer`. give_up: ends the wait for a locked database. settings: how long to keep what; None:
+    nothing is removed.
     Raises DatabaseUnusable, UsageError.
     """
     if fake:
@@ -53,6 +60,7 @@ def open_recording(
             yield writer
         return
     from gua.store.database import open_writer
+    from gua.store.retention import Retention
 
     writer = open_writer(
         path,
@@ -62,6 +70,7 @@ def open_recording(
         hostname=hostname(),
         alone=alone,
         give_up=give_up,
+        retention=None if settings is None else Retention(settings.raw_retention_ms, settings.user_retention_ms),
     )
     if writer.moved_aside is not None:
         logger.error("%s was damaged or no database: moved to %s, a new one begins", path, writer.moved_aside)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.screens import BLOCKS, ROOT, with_blocks
+from tests.screens import BLOCKS, FILES, ROOT, with_blocks
 
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_document_shows_what_the_program_prints(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert with_blocks(text, BLOCKS[name]) == text, f"{name} is out of date; make screens writes it anew"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_is_what_the_program_writes(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8") == FILES[name](), f"{name} is out of date; make screens writes it"
 
 
 def test_block_is_filled_and_the_rest_stays() -> None:

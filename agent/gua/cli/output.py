@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Optional
 
 from gua.errors import GuaError, UsageError
@@ -17,10 +20,11 @@ def add_frame_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frame", metavar="NONCE", type=_nonce, help=argparse.SUPPRESS)
 
 
-def add_format_option(parser: argparse.ArgumentParser, people: str = "text") -> None:
+def add_format_option(parser: argparse.ArgumentParser, people: str = "text", more: tuple[str, ...] = ()) -> None:
     """`--format` and `--json`; the choice is `options.format`. people: what the form for people is called."""
+    words = " or ".join(["json", *more])
     parser.add_argument(
-        "--format", choices=(people, "json"), default=people, help=f"{people} for people (default) or json"
+        "--format", choices=(people, "json", *more), default=people, help=f"{people} for people (default), {words}"
     )
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="short for --format json")
 
@@ -32,12 +36,33 @@ def _nonce(text: str) -> str:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
+def document_text(document: Mapping[str, Any]) -> str:
+    """The document for people: ASCII, indented, a newline at its end."""
+    return json.dumps(document, indent=1) + "\n"
+
+
 def emit_document(document: Mapping[str, Any], frame: Optional[str]) -> None:
     """Write one JSON document to stdout, ASCII only; framed when a nonce is given, indented for people when not."""
     if frame is None:
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        sys.stdout.write(document_text(document))
     else:
         sys.stdout.write(wrap_document(json.dumps(document, separators=(",", ":")), frame))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write the file whole or not at all: readers see the old one or the new one. Raises GuaError with the cause."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with open(beside, "x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except OSError as exc:
+        raise GuaError(f"{path}: cannot be written: {exc.strerror}; name another file or make room") from exc
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
 
 
 def emit_error(error: GuaError, frame: Optional[str]) -> None:

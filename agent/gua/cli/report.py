@@ -4,37 +4,80 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Optional
+from pathlib import Path
+from typing import Any, Optional
 
-from gua.cli.common import add_store_options, locate_database, open_settings
-from gua.cli.output import add_format_option, add_frame_option, emit_document
-from gua.cli.screen import read_screen
+from gua.cli.common import add_store_options, locate_database, open_settings, tell
+from gua.cli.output import add_format_option, add_frame_option, document_text, emit_document, write_atomically
+from gua.cli.screen import Screen, read_screen
 from gua.clock import Clock, SystemClock
-from gua.errors import DatabaseMissing, NoGpu
+from gua.errors import DatabaseMissing, NoGpu, UsageError
 from gua.host import procfs_root
 from gua.location import Location
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.report.document import Report
-from gua.report.period import parse_period
+from gua.report.period import NAMED_PERIODS, named_period, parse_period
+from gua.report.rule_option import parse_rule
 from gua.report.zones import find_zone, local_zone_name
+
+_WIDTHS = range(60, 201)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua report`."""
-    parser.add_argument(
-        "--since", default="1h", metavar="WHEN", help="begin: a duration back from the end (7d) or a time (default 1h)"
-    )
-    parser.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
+    add_period_options(parser)
     add_view_options(parser)
+    parser.add_argument("--user", metavar="USER", help="name this user only")
+    parser.add_argument(
+        "--rules", metavar="RULES", help="judge the raw ticks again: active=5,held=500,unattributed=500,long=30m"
+    )
+    parser.add_argument(
+        "--sensitivity", action="store_true", help="add the headline under 5, 10, 20 %% and 0, 100, 500 MB"
+    )
     add_store_options(parser)
     add_frame_option(parser)
 
 
+def add_period_options(parser: argparse.ArgumentParser, default: str = "1h") -> None:
+    """`--since`, `--until` and the calendar's windows; `period_of` reads them. default: what `--since` is else."""
+    parser.add_argument(
+        "--since", metavar="WHEN", help=f"begin: a duration back from the end (7d) or a time (default {default})"
+    )
+    parser.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
+    named = parser.add_mutually_exclusive_group()
+    for name in NAMED_PERIODS:
+        words = f"the window of {name.replace('-', ' ')}, by the calendar of --tz"
+        named.add_argument(f"--{name}", dest="period", action="store_const", const=name, help=words)
+    parser.set_defaults(period_default=default)
+
+
+def period_of(options: argparse.Namespace, now_ms: int, zone_name: str) -> tuple[int, int]:
+    """(since_ms, until_ms) of what `add_period_options` took. Raises UsageError."""
+    zone = find_zone(zone_name)
+    if options.period is None:
+        return parse_period(options.since or options.period_default, options.until, now_ms=now_ms, zone=zone)
+    if options.since is not None or options.until is not None:
+        raise UsageError(f"--{options.period} is a window of its own: leave --since and --until out")
+    return named_period(options.period, now_ms=now_ms, zone=zone)
+
+
 def add_view_options(parser: argparse.ArgumentParser) -> None:
-    """How a report is shown: format, width, time zone."""
-    add_format_option(parser)
-    parser.add_argument("--width", type=int, metavar="N", help="columns of the text (default: the terminal's, else 80)")
+    """How a report is shown: format, width, time zone, heat map, file."""
+    add_format_option(parser, more=("csv", "md", "html"))
+    parser.add_argument(
+        "--width", type=_width, metavar="N", help="columns of the text, 60 to 200 (default: the terminal's, else 80)"
+    )
     parser.add_argument("--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this host's)")
+    parser.add_argument(
+        "--heat", choices=("active", "idle-held", "truly-idle"), help="draw this state only in the hours of the week"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+
+
+def _width(text: str) -> int:
+    if not text.isdecimal() or int(text) not in _WIDTHS:
+        raise argparse.ArgumentTypeError(f"width {text!r}: write a number of columns from 60 to 200")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,17 +85,28 @@ def run(options: argparse.Namespace) -> int:
     settings = open_settings(options)
     zone_name = options.tz or local_zone_name()
     clock = SystemClock()
-    since_ms, until_ms = parse_period(options.since, options.until, now_ms=clock.now_ms(), zone=find_zone(zone_name))
+    since_ms, until_ms = period_of(options, clock.now_ms(), zone_name)
+    extras: dict[str, Any] = {"user": options.user, "timeline": options.format == "html"}
+    if options.rules is not None:
+        extras["rule"] = parse_rule(options.rules, settings.rule)
+    if options.sensitivity:
+        extras["sensitivity"] = True
     location = locate_database(options, settings)
-    report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock)
+    report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock, **extras)
     show_report(report, options)
     return 0
 
 
 def read_report(
-    location: Location, since_ms: int, until_ms: int, zone_name: str, scheduler: Optional[str], clock: Clock
+    location: Location,
+    since_ms: int,
+    until_ms: int,
+    zone_name: str,
+    scheduler: Optional[str],
+    clock: Clock,
+    **extras: Any,
 ) -> Report:
-    """The report over [since_ms, until_ms), Unix UTC milliseconds.
+    """The report over [since_ms, until_ms), Unix UTC milliseconds. extras: further arguments of `build_report`.
 
     Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
     """
@@ -69,6 +123,7 @@ def read_report(
                 zone=find_zone(zone_name),
                 zone_name=zone_name,
                 scheduler=scheduler,
+                **extras,
             )
     except DatabaseMissing as exc:
         devices = read_nvidia_devices(sysfs_root())
@@ -80,13 +135,35 @@ def read_report(
 
 
 def show_report(report: Report, options: argparse.Namespace) -> None:
-    """Write the report to stdout the way the view options ask; framed answers are always JSON."""
+    """Write the report where and how the view options ask; framed answers are always JSON, to stdout."""
     frame = getattr(options, "frame", None)
-    if options.format == "json" or frame is not None:
+    if frame is not None or (options.format == "json" and options.output is None):
         emit_document(report, frame)
-        return
-    from gua.report.render_text import render_report  # tables are for people only
+    elif options.output is None:
+        sys.stdout.write(rendered(report, options, read_screen(sys.stdout)))
+    else:
+        write_atomically(options.output, rendered(report, options, Screen(width=80, unicode=True, colour=False)))
+        tell(f"report {options.output}")
 
-    screen = read_screen(sys.stdout)
+
+def rendered(report: Report, options: argparse.Namespace, screen: Screen) -> str:
+    """The report in its format. Each format's module is imported only when it is the one."""
+    heat = (options.heat,) if options.heat else ("idle-held", "active")
+    if options.format == "json":
+        return document_text(report)
+    if options.format == "csv":
+        from gua.report.render_csv import render_csv
+
+        return render_csv(report)
+    if options.format == "md":
+        from gua.report.render_md import render_md
+
+        return render_md(report, heat=heat)
+    if options.format == "html":
+        from gua.report.render_html import render_html
+
+        return render_html(report, heat=heat)
+    from gua.report.render_text import render_report
+
     width = options.width or screen.width
-    sys.stdout.write(render_report(report, width=width, unicode=screen.unicode, colour=screen.colour))
+    return render_report(report, width=width, unicode=screen.unicode, colour=screen.colour, heat=heat)

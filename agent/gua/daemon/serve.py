@@ -48,7 +48,9 @@ def _serve_one(
 ) -> bool:
     """Sample until told to stop: True. False: the database broke meanwhile."""
     with contextlib.ExitStack() as stack:
-        recording = open_recording(database, clock, fake=fake, alone=True, give_up=lambda: stop.requested)
+        recording = open_recording(
+            database, clock, fake=fake, alone=True, give_up=lambda: stop.requested, settings=settings
+        )
         writer = stack.enter_context(recording)
         gate = PauseGate(database, clock)
         bus: Bus = MadeUpBus() if fake else PciBus(sysfs_root(), procfs_root(), clock)

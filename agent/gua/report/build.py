@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import asdict
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Optional, cast
 
 from gua import __version__
-from gua.coverage import SLOT_MS
-from gua.model import TickStatus
-from gua.report.amounts import states_of, verdict_states
+from gua.model import Rule, TickStatus
+from gua.report.amounts import verdict_states
 from gua.report.cards import cards_of
-from gua.report.document import SCHEMA, Card, Coverage, HostInfo, HourOfWeek, Report, RuleInfo, TickCounts, Window
+from gua.report.document import (
+    SCHEMA,
+    Card,
+    Coverage,
+    HostInfo,
+    Report,
+    RuleInfo,
+    Sensitivity,
+    TickCounts,
+    Window,
+)
 from gua.report.findings import find
+from gua.report.hours import hours_of_week
+from gua.report.material import Material, read_material
+from gua.report.narrow import narrowed
 from gua.report.people import hold_of, users_of
-from gua.report.window import ReportWindow, settle_window
-from gua.store.codes import STATES, STATUSES, VERDICTS
+from gua.report.timeline import timeline_of
+from gua.report.window import ReportWindow
+from gua.store.codes import STATUSES, VERDICTS
 from gua.store.credit import COVERED
 from gua.store.reader import HostRow, StoreReader
 from gua.store.sums import WindowSums
 from gua.units import to_iso
-
-# Enough for every process on a large host; the rest is counted in a finding.
-HOLDS_SHOWN = 500
 
 
 def build_report(
@@ -35,43 +44,61 @@ def build_report(
     zone: Optional[tzinfo],
     zone_name: str,
     scheduler: Optional[str],
+    user: Optional[str] = None,
+    rule: Optional[Rule] = None,
+    sensitivity: bool = False,
+    timeline: bool = False,
 ) -> Report:
     """The report over [since_ms, until_ms), which may be widened to slot edges; `window` says what it became.
 
     zone: for the hours of the week; None when this host does not know `zone_name`, then there are none and a
-    finding says so. scheduler: who manages the cards, None for nobody. Raises UsageError when the window is empty.
+    finding says so. scheduler: who manages the cards, None for nobody. user: name this one only, in users, holds and
+    holders. rule: judge raw ticks again by it. sensitivity, timeline: add them.
+    Raises UsageError when the window is empty, and when raw ticks to judge again are gone.
     """
-    window = settle_window(since_ms, until_ms, now_ms=now_ms, raw_since_ms=reader.raw_since_ms())
-    sums = reader.sums(window.slots, window.ragged)
-    host = reader.host()
-    cards = cards_of(reader, window, sums)
-    holds, holds_in_all = reader.holds(window.span, HOLDS_SHOWN)
-    uuids = {device.id: device.uuid for device in reader.devices()}
-    report: Report = {
+    asked = {"since_ms": since_ms, "until_ms": until_ms, "now_ms": now_ms}
+    made = read_material(reader, **asked, rule=rule, sensitivity=sensitivity, timeline=timeline)
+    report = _document(made, now_ms, zone, zone_name, scheduler)
+    report["user"] = user
+    if sensitivity:
+        report["sensitivity"] = [_sensitivity(one, sums) for one, sums in made.sensitivity]
+    if timeline and made.steps is not None:
+        shown = {card["uuid"] for card in report["cards"]}
+        report["timeline"] = timeline_of(made.steps, [one for one in made.devices if one.uuid in shown], now_ms)
+    report["findings"] = find(report, made, now_ms=now_ms, zone_known=zone is not None)
+    return report if user is None else narrowed(report, user)
+
+
+def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: str, scheduler: Optional[str]) -> Report:
+    sums, cards = made.sums, cards_of(made.devices, made.now, made.window, made.sums)
+    uuids = {device.id: device.uuid for device in made.devices}
+    return {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
-        "host": _host(host, scheduler),
-        "window": _window(window, reader.history_begins_ms()),
-        "rules": _rules(reader, sums, host),
-        "intervals_s": _intervals_s(sums, host),
+        "host": _host(made.host, scheduler, paused=made.paused),
+        "window": _window(made.window, made.begins_ms),
+        "rules": [_rule(rule) for rule in made.rules],
+        "intervals_s": _intervals_s(sums, made.host),
         "coverage": _coverage(cards, sums),
         "card_s": verdict_states(sums.by_verdict(), COVERED),
         "samples": sum(card["samples"] for card in cards),
         "cards": cards,
-        "users": users_of(reader.users(), sums),
+        "users": users_of(made.users, sums, made.memory_mb),
         "tz": zone_name,
-        "hours_of_week": _hours_of_week(sums, zone),
-        "holds": [hold_of(hold, uuids) for hold in holds],
+        "hours_of_week": hours_of_week(sums.slots, zone),
+        "holds": [hold_of(hold, uuids) for hold in made.holds],
         "findings": [],
+        "rejudged": made.rejudged,
+        "user": None,
     }
-    report["findings"] = find(
-        report,
-        now_ms=now_ms,
-        newest_tick_ms=reader.newest_tick_ms(),
-        zone_known=zone is not None,
-        holds_left_out=holds_in_all - len(holds),
-    )
-    return report
+
+
+def _rule(rule: Rule) -> RuleInfo:
+    return cast(RuleInfo, asdict(rule))
+
+
+def _sensitivity(rule: Rule, sums: WindowSums) -> Sensitivity:
+    return {"rule": _rule(rule), "card_s": verdict_states(sums.by_verdict(), COVERED)}
 
 
 def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:
@@ -88,7 +115,7 @@ def _intervals_s(sums: WindowSums, host: Optional[HostRow]) -> list[float]:
     return [ms / 1000 for ms in sorted({cover_ms for _, cover_ms in sums.ticks if cover_ms} or last)]
 
 
-def _host(host: Optional[HostRow], scheduler: Optional[str]) -> HostInfo:
+def _host(host: Optional[HostRow], scheduler: Optional[str], *, paused: bool) -> HostInfo:
     return {
         "hostname": host.hostname if host else "",
         "store_id": host.store_id if host else "",
@@ -97,13 +124,8 @@ def _host(host: Optional[HostRow], scheduler: Optional[str]) -> HostInfo:
         "agent_version": __version__,
         "driver_version": host.driver_version if host else None,
         "scheduler": scheduler,
+        "paused": paused,
     }
-
-
-def _rules(reader: StoreReader, sums: WindowSums, host: Optional[HostRow]) -> list[RuleInfo]:
-    """The rules in force in the window, all of them; the newest one when nothing was seen in it."""
-    last = {host.rule} if host and host.rule is not None else set()
-    return [cast(RuleInfo, asdict(rule)) for rule in reader.rules(sums.rules or last)]
 
 
 def _coverage(cards: list[Card], sums: WindowSums) -> Coverage:
@@ -129,18 +151,3 @@ def _tick_counts(sums: WindowSums) -> TickCounts:
     for (status, _), ticks in sums.ticks.items():
         counts[STATUSES[status].value] += ticks
     return cast(TickCounts, counts)
-
-
-def _hours_of_week(sums: WindowSums, zone: Optional[tzinfo]) -> list[HourOfWeek]:
-    """Card time by local weekday and hour. A slot lies in one hour, as every zone's offset is a multiple of it."""
-    if zone is None:
-        return []
-    hours: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * len(STATES))
-    for (slot, state), covered_ms in sums.slots.items():
-        local = datetime.fromtimestamp(slot * SLOT_MS // 1000, zone)
-        hours[local.weekday(), local.hour][state] += covered_ms
-    return [
-        {"weekday": weekday, "hour": hour, "card_s": states_of(amounts)}
-        for (weekday, hour), amounts in sorted(hours.items())
-        if any(amounts)
-    ]

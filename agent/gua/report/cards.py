@@ -1,32 +1,34 @@
-"""Rows of the report: one per card. Pure but for the questions put to the reader."""
+"""Rows of the report: one per card. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Optional, cast
+from collections.abc import Iterable, Mapping
+from typing import Optional
 
 from gua.coverage import clip, length_ms
+from gua.model import ProcessType, Reason, State
 from gua.report.amounts import verdict_states
-from gua.report.document import Card, HolderNow, Now
+from gua.report.document import Card, CardMore, HolderNow, Now
 from gua.report.window import ReportWindow
+from gua.store.codes import STATES, VERDICTS
 from gua.store.credit import COVERED, ENERGY, ENERGY_MS, SAMPLES
 from gua.store.devices import DeviceRow
-from gua.store.reader import NowRow, StoreReader
+from gua.store.reader import HolderRow, NowRow
 from gua.store.sums import WindowSums
 from gua.units import to_iso
 
 
-def cards_of(reader: StoreReader, window: ReportWindow, sums: WindowSums) -> list[Card]:
-    """The cards that lived in the window or were credited in it, in display order."""
+def cards_of(
+    devices: Iterable[DeviceRow], now: Mapping[int, NowRow], window: ReportWindow, sums: WindowSums
+) -> list[Card]:
+    """The cards that lived in the window or were credited in it, in the order of `devices`. now: by device id."""
     by_device: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
     for (device, verdict), amounts in sums.cards.items():
         by_device[device][verdict] = amounts
-    now = reader.now()
     return [
-        _card(row, by_device[row.id], window, now.get(row.id))
-        for row in reader.devices()
+        _card(row, by_device[row.id], _held(row.id, sums), window, now.get(row.id))
+        for row in devices
         if row.id in by_device or _lives_in(row, window)
     ]
 
@@ -36,7 +38,13 @@ def _lives_in(row: DeviceRow, window: ReportWindow) -> bool:
     return row.first_seen_ms <= window.until_ms and (retired_ms is None or retired_ms > window.since_ms)
 
 
-def _card(row: DeviceRow, verdicts: Mapping[int, list[int]], window: ReportWindow, now: Optional[NowRow]) -> Card:
+def _card(
+    row: DeviceRow,
+    verdicts: Mapping[int, list[int]],
+    held_ms: Mapping[State, int],
+    window: ReportWindow,
+    now: Optional[NowRow],
+) -> Card:
     observed_ms = sum(amounts[COVERED] for amounts in verdicts.values())
     known_ms = sum(amounts[ENERGY_MS] for amounts in verdicts.values())
     life = (row.first_seen_ms, window.until_ms if row.retired_at_ms is None else row.retired_at_ms)
@@ -56,6 +64,27 @@ def _card(row: DeviceRow, verdicts: Mapping[int, list[int]], window: ReportWindo
         "expected_card_s": expected_ms / 1000,
         "unobserved_card_s": (expected_ms - observed_ms) / 1000,
         "now": _now(now) if now else None,
+        **_more(verdicts, held_ms),
+    }
+
+
+def _held(device: int, sums: WindowSums) -> dict[State, int]:
+    """Milliseconds in which anybody held this card, by state."""
+    return {state: sums.held.get((device, code), 0) for code, state in enumerate(STATES)}
+
+
+def _more(verdicts: Mapping[int, list[int]], held_ms: Mapping[State, int]) -> CardMore:
+    by_reason = {
+        reason.value: amounts[COVERED]
+        for reason, amounts in ((VERDICTS[code].reason, amounts) for code, amounts in verdicts.items())
+        if reason is not None and amounts[COVERED]
+    }
+    active_ms = sum(amounts[COVERED] for code, amounts in verdicts.items() if VERDICTS[code].state is State.ACTIVE)
+    unmeasured_ms = min(by_reason.get(Reason.UTIL_UNAVAILABLE.value, 0), held_ms[State.UNKNOWN])
+    return {
+        "unknown_by_reason": {reason: ms / 1000 for reason, ms in sorted(by_reason.items())},
+        "held_unmeasured_s": unmeasured_ms / 1000,
+        "active_unheld_s": (active_ms - held_ms[State.ACTIVE]) / 1000,
     }
 
 
@@ -67,8 +96,24 @@ def _now(now: NowRow) -> Now:
         "util_pct": now.util_pct,
         "memory_used_mb": now.memory_used_mb,
         "since": to_iso(now.since_ms),
-        "holders": [
-            cast(HolderNow, {**asdict(holder), "type": "graphics" if holder.type.value == "graphics" else "compute"})
-            for holder in now.holders
-        ],
+        "holders": [_holder(holder) for holder in now.holders],
+        "util_max_pct": now.util_max_pct,
+        "util_source": now.util_source.value if now.util_source else None,
     }
+
+
+def _holder(holder: HolderRow) -> HolderNow:
+    return {
+        "user": holder.user,
+        "process": holder.process,
+        "pid": holder.pid,
+        "memory_mb": holder.memory_mb,
+        "type": "graphics" if holder.type is ProcessType.GRAPHICS else "compute",
+        "user_source": holder.source.value,
+        "mounts": holder.mounts,
+        "sm_util_pct": _rounded(holder.sm_util_pct),
+    }
+
+
+def _rounded(pct: Optional[float]) -> Optional[float]:
+    return None if pct is None else round(pct, 1)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Optional
 
-from wcwidth import wcswidth
-
 from gua.report.notes import NO_BREAK
 from gua.shares import percent_number
 from gua.units import parse_time_ms
@@ -28,13 +26,14 @@ class Look:
     colour: bool = False
 
     def bold(self, text: str) -> str:
-        return self._paint("1", text)
+        return self.paint("1", text)
 
     def warn(self, text: str) -> str:
-        return self._paint("33", text)
+        return self.paint("33", text)
 
-    def _paint(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+    def paint(self, code: str, text: str) -> str:
+        """`text` in a terminal's colour `code` (empty: as it is)."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code else text
 
 
 def hours(seconds: Optional[float]) -> str:
@@ -47,6 +46,21 @@ def hours(seconds: Optional[float]) -> str:
     if value < 0.005:
         return "<0.01"
     return f"{value:.2f}" if value < 9.995 else f"{value:,.1f}"
+
+
+def kwh(joules: Optional[float]) -> str:
+    """Kilowatt-hours of joules, written as `hours` writes hours."""
+    return hours(None if joules is None else joules / 1000)
+
+
+def gigabytes(mb: Optional[float]) -> str:
+    """GiB of MiB, one digit after the point below 10: `0.4`, `61`; `-` where unknown, `<0.1` for less than shows."""
+    if mb is None:
+        return UNKNOWN
+    value = mb / 1024
+    if 0 < value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}" if 0 < value < 9.95 else f"{value:.0f}"
 
 
 def count(number: Optional[int]) -> str:
@@ -71,11 +85,20 @@ def short_uuid(uuid: str) -> str:
     return f"{kind}{dash}{rest[:8]}"
 
 
+def display_width(text: str) -> int:
+    """Terminal columns of text without control characters; wide characters take two."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # its tables take longer to load than a small report to make
+
+    return int(wcswidth(text))
+
+
 def fit(text: str, width: int) -> str:
-    """`text` in at most `width` terminal columns (wide characters count two), cut with a dot where longer."""
-    if wcswidth(text) <= width:
+    """`text` in at most `width` terminal columns, cut with a dot where longer."""
+    if display_width(text) <= width:
         return text
-    while text and wcswidth(text) > width - 1:
+    while text and display_width(text) > width - 1:
         text = text[:-1]
     return text + "."
 
@@ -84,15 +107,24 @@ def fit(text: str, width: int) -> str:
 _BAR_UNICODE = {"active": "█", "idle-held": "▒", "truly-idle": "░", "unknown": "?", "unobserved": " "}
 _BAR_ASCII = {"active": "#", "idle-held": "=", "truly-idle": ".", "unknown": "?", "unobserved": " "}
 
+# Their colours on a terminal, in the same order: green, yellow, cyan, magenta.
+_BAR_COLOURS = ("32", "33", "36", "35", "")
+
 
 def bar(amounts: Mapping[str, float], width: int, look: Look) -> str:
     """A bar of `width` characters split like `amounts` (states and `unobserved`, seconds); blank for no time at all.
 
     Cells go by largest remainder, so the parts always fill the bar exactly.
     """
+    return painted_bar(amounts, width, Look(unicode=look.unicode))
+
+
+def painted_bar(amounts: Mapping[str, float], width: int, look: Look) -> str:
+    """The same, each part in its colour where the look has colours."""
     marks = _BAR_UNICODE if look.unicode else _BAR_ASCII
     cells = _apportion([amounts.get(kind, 0.0) for kind in marks], width)
-    return "".join(mark * cells[place] for place, mark in enumerate(marks.values())).ljust(width)
+    parts = (look.paint(colour, mark * cell) for mark, colour, cell in zip(marks.values(), _BAR_COLOURS, cells) if cell)
+    return "".join(parts) + " " * (width - sum(cells))
 
 
 def bar_legend(look: Look) -> str:

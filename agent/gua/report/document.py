@@ -14,7 +14,13 @@ SCHEMA = "gua.report/1"
 States = TypedDict("States", {"active": float, "idle-held": float, "truly-idle": float, "unknown": float})
 
 
-class HostInfo(TypedDict):
+class HostPaused(TypedDict, total=False):
+    """Always written today, absent from older agents' documents. paused: let go of the driver on purpose, now."""
+
+    paused: bool
+
+
+class HostInfo(HostPaused):
     hostname: str
     store_id: str
     boot_id: str
@@ -58,7 +64,17 @@ class MigInfo(TypedDict):
     profile: str
 
 
-class HolderNow(TypedDict):
+class Usage(TypedDict, total=False):
+    """Absent from older agents' documents. sm_util_pct: the process's own mean use of the card's multiprocessors,
+    0-100, null where unknown. mounts: whose directories its container mounts, a hint and never a charge.
+    """
+
+    sm_util_pct: Optional[float]
+    mounts: Optional[str]
+    user_source: str
+
+
+class HolderNow(Usage):
     user: str
     process: str
     pid: int
@@ -66,7 +82,14 @@ class HolderNow(TypedDict):
     type: str
 
 
-class Now(TypedDict):
+class NowMore(TypedDict, total=False):
+    """Absent from older agents' documents. util_max_pct: highest within the interval. util_source: see model."""
+
+    util_max_pct: Optional[int]
+    util_source: Optional[str]
+
+
+class Now(NowMore):
     """The newest tick's view of one card. `since`: when this state began, by unbroken ticks."""
 
     at: str
@@ -78,7 +101,17 @@ class Now(TypedDict):
     holders: list[HolderNow]
 
 
-class Card(TypedDict):
+class CardMore(TypedDict, total=False):
+    """Absent from older agents' documents. held_unmeasured_s: the part of unknown time in which somebody held the card
+    and its activity could not be measured. active_unheld_s: the part of active time in which nobody was listed on it.
+    """
+
+    unknown_by_reason: dict[str, float]
+    held_unmeasured_s: float
+    active_unheld_s: float
+
+
+class Card(CardMore):
     """energy_j: null when nothing of it is known; energy_known_s: how much of card_s it stands for."""
 
     uuid: str
@@ -96,7 +129,16 @@ class Card(TypedDict):
     now: Optional[Now]
 
 
-class User(TypedDict):
+class UserMore(TypedDict, total=False):
+    """Absent from older agents' documents. cards: how many cards were held in the window. held_mb: MiB held on each of
+    them, the mean over the time they were held; null where the driver did not say.
+    """
+
+    cards: int
+    held_mb: Optional[float]
+
+
+class User(UserMore):
     """energy_j: null when nothing of it is known; energy_known_s: how much of share_s it stands for."""
 
     user: str
@@ -119,7 +161,14 @@ class HourOfWeek(TypedDict):
     card_s: States
 
 
-class Hold(TypedDict):
+class HoldMore(Usage, total=False):
+    """Absent from older agents' documents. id: of the hold in this store. process_key: boot, pid and start time."""
+
+    id: int
+    process_key: str
+
+
+class Hold(HoldMore):
     user: str
     process: str
     pid: int
@@ -138,7 +187,41 @@ class Finding(TypedDict):
     text: str
 
 
-class Report(TypedDict):
+class Sensitivity(TypedDict):
+    """The headline as another rule would have it."""
+
+    rule: RuleInfo
+    card_s: States
+
+
+class CardSteps(TypedDict):
+    """One card's seconds by step: [active, idle-held, truly-idle, unknown, unobserved] each."""
+
+    card: str
+    steps: list[list[float]]
+
+
+class Timeline(TypedDict):
+    """The window cut into equal steps, few enough to draw; the first may begin before the window."""
+
+    since: str
+    step_s: int
+    cards: list[CardSteps]
+
+
+class ReportMore(TypedDict, total=False):
+    """rejudged: the states come from raw ticks judged again under `rules`, not from the rule in force then.
+
+    user: the document names this user only (sums of the host stay whole). sensitivity, timeline: only where asked for.
+    """
+
+    rejudged: bool
+    user: Optional[str]
+    sensitivity: list[Sensitivity]
+    timeline: Timeline
+
+
+class Report(ReportMore):
     schema: str
     generated_at: str
     host: HostInfo

@@ -27,7 +27,14 @@ def rule_text(rule: Mapping[str, Any]) -> str:
     )
 
 
+def rules_text(rules: Sequence[Mapping[str, Any]]) -> str:
+    """The rules in force in words, empty for none; several when the settings changed or card models have their own."""
+    if not rules:
+        return ""
+    title = "Rule" if len(rules) == 1 else "Rules (changed within the window, or between hosts or card models)"
+    return f"{title}: {'. Also: '.join(rule_text(rule) for rule in rules)}."
+
+
 def rule_lines(rules: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
-    """The rules in force; several when the settings changed within the window."""
-    title = "Rule" if len(rules) < 2 else "Rules (changed within the window, or between hosts)"
-    return wrapped(f"{title}: {'. Also: '.join(rule_text(rule) for rule in rules)}.", columns) if rules else []
+    """`rules_text` in lines of at most `columns` characters."""
+    return wrapped(rules_text(rules), columns) if rules else []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
+from typing import Optional
 
 from gua.report.amounts import states_of
 from gua.report.document import Hold, User
@@ -14,12 +15,16 @@ from gua.store.sums import WindowSums
 from gua.units import to_iso
 
 
-def users_of(known: Mapping[int, UserRow], sums: WindowSums) -> list[User]:
-    """Who held cards in the window, longest first. known: by user id."""
+def users_of(known: Mapping[int, UserRow], sums: WindowSums, memory_mb: Mapping[int, Optional[float]]) -> list[User]:
+    """Who held cards in the window, longest first. known, memory_mb: by user id."""
+    cards = Counter(user for (user, _), held_ms in sums.user_cards.items() if held_ms > 0)
     by_user: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
     for (user, state), amounts in sums.users.items():
         by_user[user][state] = amounts
-    rows = [_user(known[user], states) for user, states in by_user.items()]
+    rows: list[User] = [
+        {**_user(known[user], states), "cards": cards[user], "held_mb": memory_mb.get(user)}
+        for user, states in by_user.items()
+    ]
     return sorted(rows, key=lambda row: (-row["card_s"], row["user"]))
 
 
@@ -56,4 +61,9 @@ def hold_of(hold: HoldRow, uuids: Mapping[int, str]) -> Hold:
         "memory_mb": hold.memory_mb,
         "states": states_of(hold.state_ms[state] for state in STATES),
         "idle_held_long_card_s": hold.long_idle_ms / 1000,
+        "id": hold.id,
+        "process_key": hold.process_key,
+        "user_source": hold.source.value,
+        "mounts": hold.mounts,
+        "sm_util_pct": None if hold.sm_util_pct is None else round(hold.sm_util_pct, 1),
     }

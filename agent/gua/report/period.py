@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Optional
 
 from gua.errors import UsageError
 from gua.units import parse_duration_ms, parse_time_ms, to_iso
+
+# The calendar's own windows, as they are called on the command line.
+NAMED_PERIODS = ("today", "yesterday", "last-week", "last-month")
+
+
+def named_period(name: str, *, now_ms: int, zone: Optional[tzinfo]) -> tuple[int, int]:
+    """(since_ms, until_ms) of a window of NAMED_PERIODS, by the calendar of `zone` (None: UTC).
+
+    Weeks begin on Monday. `today` ends now. A day is as long as the zone makes it: 23, 24 or 25 hours.
+    """
+    now = datetime.fromtimestamp(now_ms / 1000, zone or timezone.utc)
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
+    begin, end = {
+        "today": (today, now),
+        "yesterday": (today - timedelta(days=1), today),
+        "last-week": (monday - timedelta(days=7), monday),
+        "last-month": ((first - timedelta(days=1)).replace(day=1), first),
+    }[name]
+    return _unix_ms(begin), now_ms if name == "today" else _unix_ms(end)
+
+
+def _unix_ms(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
 
 
 def parse_period(since: str, until: Optional[str], *, now_ms: int, zone: Optional[tzinfo]) -> tuple[int, int]:

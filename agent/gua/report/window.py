@@ -41,14 +41,15 @@ def settle_window(since_ms: int, until_ms: int, *, now_ms: int, raw_since_ms: Op
     # The slot that is not over yet cannot be widened to: its end has not been seen by anyone.
     if not ((short or slot_ceil(until_ms) > now_ms) and _has_raw(slot_floor(until_ms), raw_since_ms)):
         until_ms = min(slot_ceil(until_ms), now_ms)
-    return _cut(since_ms, until_ms)
+    return exact_window(since_ms, until_ms)
 
 
 def _has_raw(ms: int, raw_since_ms: Optional[int]) -> bool:
     return raw_since_ms is None or ms >= raw_since_ms
 
 
-def _cut(since_ms: int, until_ms: int) -> ReportWindow:
+def exact_window(since_ms: int, until_ms: int) -> ReportWindow:
+    """The window as it is: whole slots, and what is left at its ends."""
     first, end = slot_ceil(since_ms), slot_floor(until_ms)
     if first > end:
         return ReportWindow(since_ms, until_ms, (0, 0), ((since_ms, until_ms),))

@@ -21,7 +21,9 @@ from gua.filesystem import is_network_path
 from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
 from gua.store.migrations import SCHEMA_VERSION, check_version, migrate
 from gua.store.reader import StoreReader
+from gua.store.retention import Retention
 from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
+from gua.store.wal import LIMIT_BYTES
 from gua.store.writer import StoreWriter
 
 # No reader may keep the writer's -wal from being folded back for longer.
@@ -44,13 +46,14 @@ def open_writer(
     hostname: Optional[str] = None,
     alone: bool = True,
     give_up: Callable[[], bool] = never,
+    retention: Optional[Retention] = None,
 ) -> StoreWriter:
     """A writer on the database at `path`, made and brought up to date as needed.
 
     hostname: as reports shall name this host; None asks the system. give_up: ends the wait for a locked database, now
-    and later. alone: no daemon writes beside this one. Then all of the file is looked at for damage, and one that is
-    damaged or no database is moved aside, and the writer's `moved_aside` says where: under a daemon that has the file
-    open, that would cost it every further tick.
+    and later. retention: what is kept how long; None: everything for ever. alone: no daemon writes beside this one.
+    Then all of the file is looked at for damage, and one that is damaged or no database is moved aside, and the
+    writer's `moved_aside` says where: under a daemon that has the file open, that would cost it every further tick.
     Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
     """
     try:
@@ -66,6 +69,7 @@ def open_writer(
             hostname=hostname or os.uname().nodename,
             moved_aside=moved,
             give_up=give_up,
+            retention=retention,
         )
     except (PeeweeException, sqlite3.Error, OSError) as exc:
         if is_damage(exc):
@@ -117,6 +121,7 @@ def _prepare_connection(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SLICE_MS}")
     connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_path(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit = {LIMIT_BYTES}")
 
 
 @contextlib.contextmanager

@@ -42,14 +42,14 @@ def refuse_special(path: Path) -> None:
 
 
 def move_aside(path: Path, now_ms: int) -> Path:
-    """Rename a file that is no usable database, its -wal and -shm with it, and say where it went."""
+    """Rename a file that is no usable database, all that lies beside it with it, and say where it went."""
     stamp = to_iso(now_ms - now_ms % 1000).replace(":", "").replace("-", "")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     number = 1
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
             os.rename(f"{path}{suffix}", f"{aside}{suffix}")
     return aside

@@ -21,7 +21,10 @@ CREATE TABLE "pause" ("id" INTEGER NOT NULL PRIMARY KEY, "run" INTEGER NOT NULL,
   "until_ms" INTEGER, "rev" INTEGER NOT NULL);
 ALTER TABLE "process" ADD COLUMN "mount_hint" TEXT;
 ALTER TABLE "hold" ADD COLUMN "sm_util_ms" INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE "hold" ADD COLUMN "sm_util_pct_ms" INTEGER NOT NULL DEFAULT 0
+ALTER TABLE "hold" ADD COLUMN "sm_util_pct_ms" INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE "store" ADD COLUMN "users_since_slot" INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX "process_user" ON "process" ("user");
+CREATE INDEX "hold_process" ON "hold" ("process")
 """
 
 _OLD = (

@@ -59,7 +59,7 @@ def ticks_between(session: Session, first: int, last: int) -> list[RawTick]:
 def _load_ticks(session: Session, where: str, values: Sequence[int]) -> list[RawTick]:
     rows = session.rows(_TICKS + where, values)
     more: defaultdict[int, list[Span]] = defaultdict(list)
-    for first, last in _id_runs(row[0] for row in rows):
+    for first, last in id_runs(row[0] for row in rows):
         for tick, start, end in session.rows(
             "SELECT tick, from_ms, until_ms FROM tick_fragment WHERE tick BETWEEN ? AND ?", (first, last)
         ):
@@ -74,9 +74,9 @@ def _spans(start: int, end: int, more: list[Span]) -> tuple[Span, ...]:
 def samples_of(session: Session, ticks: Sequence[RawTick], device: Optional[int] = None) -> Iterator[RawSample]:
     """Every card-tick of `ticks` (of one card only where `device` is given)."""
     by_id = {tick.id: tick for tick in ticks}
-    unattributed = _unattributed_user(session)
-    for first, last in _id_runs(by_id):
-        holds = _holds(session, first, last)
+    unattributed = unattributed_user(session)
+    for first, last in id_runs(by_id):
+        holds = holds_by_device(session, first, last)
         long = _long_stretches(session, first, last)
         for row in _sample_rows(session, first, last, device):
             present = _present(holds.get(row[1], ()), row[0]) if row[4] is not None else ()
@@ -99,7 +99,8 @@ def _sample_rows(session: Session, first: int, last: int, device: Optional[int])
     return session.rows(f"{query} AND device = ?", (*sample_ids(first, last), device))
 
 
-def _holds(session: Session, first: int, last: int) -> dict[int, list[RawHold]]:
+def holds_by_device(session: Session, first: int, last: int) -> dict[int, list[RawHold]]:
+    """Holds that charge somebody and were there at one of these ticks (ids, both included), by card."""
     found: defaultdict[int, list[RawHold]] = defaultdict(list)
     for row in session.rows(
         "SELECT device, hold.id, user, first_tick, last_tick FROM hold JOIN process ON process.id = hold.process"
@@ -124,12 +125,13 @@ def _present(holds: Iterable[RawHold], tick: int) -> tuple[RawHold, ...]:
     return tuple(hold for hold in holds if hold.first_tick <= tick <= hold.last_tick)
 
 
-def _unattributed_user(session: Session) -> int:
+def unattributed_user(session: Session) -> int:
+    """Id of the user who stands for memory that nobody listed holds; 0 where none was ever needed."""
     rows = session.rows("SELECT id FROM user WHERE name = ?", (USER_UNATTRIBUTED,))
     return int(rows[0][0]) if rows else 0
 
 
-def _id_runs(ids: Iterable[int]) -> list[tuple[int, int]]:
+def id_runs(ids: Iterable[int]) -> list[tuple[int, int]]:
     """Ascending ids as (first, last) of unbroken runs, so that one jump of the clock does not widen a search."""
     runs: list[tuple[int, int]] = []
     for one in ids:

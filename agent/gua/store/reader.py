@@ -11,13 +11,16 @@ from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span, clip
-from gua.model import ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
+from gua.model import USER_UNATTRIBUTED, ProcessType, Rule, State, TickStatus, UserSource, UtilSource, Verdict
+from gua.store.clock_jumps import clock_set_back
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
 from gua.store.evidence_rows import CardTickRow, card_ticks
+from gua.store.held_memory import mean_memory_mb
 from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
+from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
 
 
@@ -43,11 +46,16 @@ class UserRow:
 
 @dataclass(frozen=True)
 class HolderRow:
+    """source: which rule named the user. mounts, sm_util_pct: see ProcessIdentity and Hold."""
+
     user: str
     process: str
     pid: int
     memory_mb: Optional[int]
     type: ProcessType
+    source: UserSource
+    mounts: Optional[str]
+    sm_util_pct: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,10 @@ class NowRow:
 
 @dataclass(frozen=True)
 class HoldRow:
-    """One hold with its sums over its whole life. until_ms None: it still holds."""
+    """One hold with its sums over its whole life. until_ms None: it still holds.
+
+    process_key: boot, pid and start time in one word. sm_util_pct: mean over its life, None where unknown.
+    """
 
     user: str
     process: str
@@ -77,6 +88,11 @@ class HoldRow:
     memory_mb: Optional[int]
     state_ms: dict[State, int]
     long_idle_ms: int
+    id: int
+    process_key: str
+    source: UserSource
+    mounts: Optional[str]
+    sm_util_pct: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,10 @@ class TickRow:
     at_ms: int
     status: TickStatus
     interval_ms: int
+
+
+# Who a process is said to be and how hard it worked; a mean only where something is known of it.
+_WHO = "process.source, mount_hint, CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms * 1.0 / sm_util_ms END"
 
 
 class StoreReader:
@@ -153,8 +173,16 @@ class StoreReader:
         return tuple(Rule(*row[:5]) for row in rows if row[5] in wanted)
 
     def users(self) -> dict[int, UserRow]:
+        """Everybody, by id. 0: memory that nobody listed holds, where no tick needed a user for it (see rejudge)."""
         rows = self._session.rows("SELECT id, name, source, uid FROM user")
-        return {row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}
+        nobody = UserRow(USER_UNATTRIBUTED, UserSource.UNATTRIBUTED, None)
+        return {0: nobody, **{row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}}
+
+    def rejudge(self, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
+        """Sums over disjoint windows as each rule would have had them; see gua.store.rejudge."""
+        from gua.store.rejudge import rejudge  # only for those who ask
+
+        return rejudge(self._session, windows, rules)
 
     def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
         """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
@@ -165,6 +193,18 @@ class StoreReader:
         for window in ragged:
             sums.add_raw(self._session, window, longest)
         return sums
+
+    def memory_held(self, window: Span) -> dict[int, Optional[float]]:
+        """See `held_memory.mean_memory_mb`."""
+        return mean_memory_mb(self._session, window)
+
+    def clock_set_back(self, window: Span) -> list[tuple[int, int]]:
+        """See `clock_jumps.clock_set_back`."""
+        return clock_set_back(self._session, window)
+
+    def steps(self, first: int, end: int) -> StepSums:
+        """See `steps.steps_between`."""
+        return steps_between(self._session, first, end)
 
     def _longest_cover_ms(self) -> int:
         return int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
@@ -204,12 +244,15 @@ class StoreReader:
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
         for row in self._session.rows(
-            "SELECT hold.device, user.name, process.name, pid, memory_mb, type FROM hold"
+            f"SELECT hold.device, user.name, process.name, pid, memory_mb, type, {_WHO} FROM hold"
             " JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
             " JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
             " WHERE is_open ORDER BY hold.id"
         ):
-            found[row[0]].append(HolderRow(row[1], row[2], row[3], row[4], PROCESS_TYPES[row[5]]))
+            user, process, pid, memory_mb, kind, source, *rest = row[1:]
+            found[row[0]].append(
+                HolderRow(user, process, pid, memory_mb, PROCESS_TYPES[kind], USER_SOURCES[source], *rest)
+            )
         return found
 
     def holds(self, window: Span, limit: int) -> tuple[tuple[HoldRow, ...], int]:
@@ -224,7 +267,8 @@ class StoreReader:
         values = (window[0], window[1], GRAPHICS)
         rows = self._session.rows(
             "SELECT user.name, process.name, pid, device, since_ms, CASE WHEN is_open THEN NULL ELSE until_ms END,"
-            " memory_mb, active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms"
+            f" memory_mb, {_WHO}, hold.id, (SELECT boot_id FROM boot WHERE boot.id = boot), start_ticks,"
+            " active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms"
             f"{touching} ORDER BY is_open DESC, long_idle_ms DESC, hold.id DESC LIMIT ?",
             (*values, limit),
         )
@@ -239,5 +283,21 @@ def _now(row: Sequence[Any], holders: tuple[HolderRow, ...]) -> NowRow:
 
 
 def _hold(row: Sequence[Any]) -> HoldRow:
-    user, process, pid, device, since_ms, until_ms, memory_mb, *state_ms, long_idle_ms = row
-    return HoldRow(user, process, pid, device, since_ms, until_ms, memory_mb, dict(zip(STATES, state_ms)), long_idle_ms)
+    user, process, pid, device, since_ms, until_ms, memory_mb, source, mounts, sm_util_pct, hold = row[:11]
+    boot_id, start_ticks, *state_ms, long_idle_ms = row[11:]
+    return HoldRow(
+        user=user,
+        process=process,
+        pid=pid,
+        device=device,
+        since_ms=since_ms,
+        until_ms=until_ms,
+        memory_mb=memory_mb,
+        state_ms=dict(zip(STATES, state_ms)),
+        long_idle_ms=long_idle_ms,
+        id=hold,
+        process_key=f"{boot_id}:{pid}:{'' if start_ticks is None else start_ticks}",
+        source=USER_SOURCES[source],
+        mounts=mounts,
+        sm_util_pct=sm_util_pct,
+    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gua.coverage import SLOT_MS, Span, clip, pieces
 from gua.store.codes import STATE_OF_VERDICT
-from gua.store.credit import COVERED, Credits
+from gua.store.credit import CARD, COVERED, SHARE, Credits
 from gua.store.raw import RawTick, samples_of, ticks_touching
 from gua.store.session import Session
 
@@ -23,11 +23,14 @@ class WindowSums:
 
     cards: (device, verdict) -> sums in the order of credit.COVERED and following.
     users: (user, state) -> sums in the order of credit.CARD and following.
+    held: (device, state) -> covered ms in which anybody held the card. user_cards: (user, device) -> covered ms held.
     slots: (slot, state) -> covered ms of all cards. ticks: (status, cover_ms) -> ticks begun in the window.
     """
 
     cards: defaultdict[tuple[int, int], list[int]] = field(default_factory=lambda: _zeros(4))
     users: defaultdict[tuple[int, int], list[int]] = field(default_factory=lambda: _zeros(7))
+    held: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    user_cards: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     slots: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     ticks: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     rules: set[int] = field(default_factory=set)
@@ -49,12 +52,13 @@ class WindowSums:
         ):
             self.rules.add(rule)
             _add(self.cards[device, verdict], sums)
-        for user, state, *sums in session.rows(
-            "SELECT user, state, sum(card_ms), sum(share_ms), sum(shared_ms), sum(long_idle_ms), sum(energy_mj),"
-            " sum(energy_ms), sum(samples) FROM user_slot WHERE slot >= ? AND slot < ? GROUP BY user, state",
+        for user, device, state, *sums in session.rows(
+            "SELECT user, device, state, sum(card_ms), sum(share_ms), sum(shared_ms), sum(long_idle_ms),"
+            " sum(energy_mj), sum(energy_ms), sum(samples) FROM user_slot WHERE slot >= ? AND slot < ?"
+            " GROUP BY user, device, state",
             bounds,
         ):
-            _add(self.users[user, state], sums)
+            self._add_user(user, device, state, sums)
         for slot, verdict, covered_ms in session.rows(
             "SELECT slot, verdict, sum(covered_ms) FROM card_slot WHERE slot >= ? AND slot < ? GROUP BY slot, verdict",
             bounds,
@@ -74,18 +78,23 @@ class WindowSums:
             spans = (clip(span, window) for span in raw.tick.spans)
             inside = window[0] <= raw.tick.ts_ms < window[1]
             found.add(raw.sample, tuple(pieces(spans)), raw.tick.ts_ms // SLOT_MS if inside else None)
-        self._add_credits(found)
-        self._add_ticks(tick for tick in ticks if window[0] <= tick.ts_ms < window[1])
+        self.add_credits(found)
+        self.add_ticks(tick for tick in ticks if window[0] <= tick.ts_ms < window[1])
 
-    def _add_credits(self, found: Credits) -> None:
+    def add_credits(self, found: Credits) -> None:
         for (slot, device, rule, verdict), sums in found.cards.items():
             self.rules.add(rule)
             _add(self.cards[device, verdict], sums)
             self.slots[slot, STATE_OF_VERDICT[verdict]] += sums[COVERED]
-        for (_, user, _, _, state), sums in found.users.items():
-            _add(self.users[user, state], sums)
+        for (_, user, device, _, state), sums in found.users.items():
+            self._add_user(user, device, state, sums)
 
-    def _add_ticks(self, ticks: Iterable[RawTick]) -> None:
+    def _add_user(self, user: int, device: int, state: int, sums: Sequence[int]) -> None:
+        _add(self.users[user, state], sums)
+        self.held[device, state] += sums[SHARE]
+        self.user_cards[user, device] += sums[CARD]
+
+    def add_ticks(self, ticks: Iterable[RawTick]) -> None:
         for tick in ticks:
             self.ticks[tick.status, tick.cover_ms] += 1
 

@@ -67,8 +67,9 @@ class TickWriter:
         self._credits = Credits()
         self._samples = Samples(session)
         self._counts: defaultdict[tuple[int, int, int], int] = defaultdict(int)
-        rows = session.rows("SELECT max(longest_cover_ms) FROM store")
+        rows = session.rows("SELECT max(longest_cover_ms), max(users_since_slot) FROM store")
         self._longest_cover_ms = int(rows[0][0] or 0)
+        self._users_since_slot = int(rows[0][1] or 0)
 
     def known_devices(self) -> tuple[KnownDevice, ...]:
         rows = (row for row in self._devices.by_uuid.values() if row.retired_at_ms is None)
@@ -113,6 +114,7 @@ class TickWriter:
         self._end_retired()
         spans = self._uncovered(tick)
         tick_id = self._insert_tick(tick, run, spans)
+        self._name_users_from(tick.ts_ms // SLOT_MS)
         self._counts[tick.ts_ms // SLOT_MS, STATUS_CODE[tick.status], tick.cover_ms] += 1
         covered_ms = sum(length_ms(span) for span in spans)
         time = TickTime(tick_id, tick.ts_ms, spans[-1][1] if spans else tick.ts_ms, tick.cover_ms, covered_ms)
@@ -174,6 +176,12 @@ class TickWriter:
                 (tick.driver_version, self._session.rev, run, tick.driver_version),
             )
         return tick_id
+
+    def _name_users_from(self, slot: int) -> None:
+        """A clock set far back names users in slots that were through with that: they will be gone through again."""
+        if slot < self._users_since_slot:
+            self._users_since_slot = slot
+            self._session.connection.execute("UPDATE store SET users_since_slot = ?", (slot,))
 
     def _take_card(
         self, device: DeviceRow, card: CardTick, time: TickTime, rule: int, cut: tuple[Piece, ...], *, is_long: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import uuid
@@ -15,9 +16,14 @@ from peewee import PeeweeException, SqliteDatabase
 
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.model import CardTick, KnownDevice, Rule, Tick
+from gua.store.expiry import expire_slot, old_slot
 from gua.store.files import is_damage
+from gua.store.retention import Retention, believed_now_ms, old_ticks, remove_ticks
 from gua.store.session import Session, connection_of, never, patiently
 from gua.store.ticks import KnownRule, TickWriter
+from gua.store.wal import WalWatch
+
+logger = logging.getLogger(__name__)
 
 # Ticks of one bulk transaction that may wait in memory before they are flushed.
 _BULK_TICKS = 240
@@ -29,6 +35,7 @@ class StoreWriter:
     """Writes ticks. Another process may write to the same database in between: what it changed is then read again.
 
     give_up: asked while another writer's transaction is waited for; True ends the wait.
+    retention: what is kept how long; None: everything for ever.
     moved_aside: where a file went that was found in the database's place and is no database; None otherwise.
     """
 
@@ -42,8 +49,11 @@ class StoreWriter:
         hostname: str,
         moved_aside: Optional[Path] = None,
         give_up: Callable[[], bool] = never,
+        retention: Optional[Retention] = None,
     ) -> None:
         self.moved_aside = moved_aside
+        self._retention = retention
+        self._wal = WalWatch(str(database.database))
         self._database = database
         self._session = Session(connection_of(database))
         self._inode = _inode(str(database.database))
@@ -52,6 +62,7 @@ class StoreWriter:
         self._hostname = hostname
         self._ticks: Optional[TickWriter] = None
         self._run: Optional[tuple[int, KnownRule]] = None
+        self._interval_ms = 0
         self._rules: dict[Rule, KnownRule] = {}
         self._give_up = give_up
         self._store = self._take_store(machine_id)
@@ -81,6 +92,7 @@ class StoreWriter:
                 rev=self._session.rev,
             )
         self._run = (run, known)
+        self._interval_ms = interval_ms
 
     def write_tick(self, tick: Tick) -> None:
         """Store one tick, in one transaction; it is on disk, or not at all. Call `begin_run` first.
@@ -88,6 +100,7 @@ class StoreWriter:
         Raises DatabaseUnusable: disk full, database locked or gone. The next tick may then be tried.
         """
         self.write_ticks((tick,))
+        self._tend()
 
     def write_ticks(self, ticks: Iterable[Tick]) -> None:
         """Store many ticks in one transaction, all or none."""
@@ -141,6 +154,32 @@ class StoreWriter:
         with contextlib.suppress(DatabaseUnusable):
             self.end_run()
         self._database.close()
+
+    def _tend(self) -> None:
+        """A little housekeeping after each tick. What cannot be done now can be done later."""
+        self._wal.look()
+        if self._retention is None:
+            return
+        try:
+            self._remove_old(self._retention)
+        except DatabaseDamaged:
+            raise
+        except DatabaseUnusable as exc:
+            logger.debug("old ticks stay for now: %s", exc)
+
+    def _remove_old(self, retention: Retention) -> None:
+        with self._errors():
+            now_ms = believed_now_ms(self._session, self._now_ms(), self._interval_ms)
+            ticks = [] if now_ms is None else old_ticks(self._session, now_ms - retention.raw_ms)
+            slot = None if ticks or now_ms is None else old_slot(self._session, now_ms - retention.user_ms)
+        if ticks:
+            with self._transaction():
+                remove_ticks(self._session, ticks)
+        elif slot is not None:
+            with self._transaction():
+                changed = expire_slot(self._session, slot)
+            if changed:
+                self._ticks = None  # it has people in mind that are no longer there
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[TickWriter]:

@@ -40,10 +40,10 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_report_prints_its_five_sections_without_colours(database: Path) -> None:
+def test_report_prints_its_eight_sections_without_colours(database: Path) -> None:
     done = gua("report", "--since", "6h", "--db", str(database))
     assert (done.returncode, done.stderr) == (0, f"gua: database {database} (named by --db)\n")
-    assert all(f"\n{number}. " in done.stdout for number in range(1, 6))
+    assert all(f"\n{number}. " in done.stdout for number in range(1, 9))
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -70,6 +70,38 @@ def test_report_on_a_terminal_that_writes_ascii_only_is_ascii(database: Path) ->
     done = gua("report", "--db", str(database), PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [("md", "# GPU use on demo"), ("csv", "host,since,until,"), ("html", "<!doctype html>"), ("json", "{")],
+)
+def test_report_in_every_format_goes_whole_into_a_file(database: Path, tmp_path: Path, form: str, begins: str) -> None:
+    path = tmp_path / "report"
+    path.write_text("the old one", encoding="utf-8")
+    done = gua("report", "--since", "6h", "--db", str(database), "--format", form, "-o", str(path))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"gua: report {path}\n" in done.stderr
+    assert path.read_text(encoding="utf-8").startswith(begins)
+    assert [one.name for one in tmp_path.iterdir()] == ["report"], "nothing is left beside it"
+
+
+def test_report_of_a_calendar_window_and_one_user(database: Path) -> None:
+    done = gua("report", "--json", "--yesterday", "--user", "nobody-here", "--tz", "UTC", "--db", str(database))
+    document = json.loads(done.stdout)
+    assert [document["window"][edge][11:] for edge in ("since", "until")] == ["00:00:00Z", "00:00:00Z"]
+    assert (document["user"], document["users"]) == ("nobody-here", [])
+
+
+def test_report_by_another_rule_says_so(database: Path) -> None:
+    done = gua("report", "--rules", "active=5,held=500", "--sensitivity", "--db", str(database))
+    assert "active from 5 %, held over 500 MB, judged again for this report" in " ".join(done.stdout.split())
+    assert "What other rules would say" in done.stdout
+
+
+def test_report_draws_the_state_it_was_asked_for(database: Path) -> None:
+    drawn = gua("report", "--heat", "truly-idle", "--since", "6h", "--db", str(database)).stdout
+    assert "\n     truly-idle\n" in drawn
 
 
 def test_report_without_a_database_says_what_to_run_first(tmp_path: Path) -> None:
@@ -108,11 +140,17 @@ def test_report_of_a_database_without_a_tick_says_no_history_yet(tmp_path: Path)
         (["--since", "1h", "--until", "2030-01-01", "--since", "2031-01-01"], "empty"),
         (["--settings", "/nowhere/agent.toml"], "/nowhere/agent.toml"),
         (["--width", "wide"], "width"),
+        (["--width", "59"], "60 to 200"),
+        (["--width", "201"], "60 to 200"),
+        (["--last-week", "--since", "1d"], "window of its own"),
+        (["--today", "--yesterday"], "not allowed with"),
+        (["--rules", "idle=5"], "no threshold"),
+        (["-o", "/nowhere/report.html"], "/nowhere/report.html: cannot be written"),
     ],
 )
 def test_report_bad_option_is_one_usage_error(database: Path, arguments: list[str], word: str) -> None:
     done = gua("report", "--db", str(database), *arguments)
-    assert done.returncode == 2
+    assert done.returncode == (1 if "-o" in arguments else 2)
     assert word in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -22,7 +22,7 @@ def test_report_without_block_characters_is_pure_ascii() -> None:
     assert text.isascii()
 
 
-@pytest.mark.parametrize("width", [72, 80, 100, 120])
+@pytest.mark.parametrize("width", [60, 61, 72, 80, 100, 120, 200])
 def test_report_fits_the_width_it_was_given(width: int) -> None:
     text = render_report(load("agent_report.json"), width=width)
     assert max(map(wcswidth, text.splitlines())) <= width
@@ -61,7 +61,7 @@ def test_report_unknown_is_a_dash_and_zero_a_zero() -> None:
     text = render_report(report([card("GPU-a", lost, index=None, now=now("unknown", reason="card_lost"))]))
     (row,) = [line for line in text.splitlines() if "GPU-a" in line]
     assert row.split()[0] == "-"
-    assert row.split()[-4:] == ["-", "-", "-", "4.00"]
+    assert row.split()[-5:] == ["-", "-", "-", "100%", "4.00"]
     assert "active      -" in text
 
 

@@ -6,12 +6,15 @@ Shares nothing with the store but the words. Every time in the ticks and the win
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Optional
 
-from gua.model import CardTick, ProcessType, State, Tick
+from gua.model import CardTick, ProcessType, Rule, State, Tick
+
+Breaks = Mapping[str, Mapping[int, int]]
+"""uuid -> number of a tick -> time (ms) at which the card was retired just before that tick."""
 
 
 @dataclass
@@ -51,11 +54,25 @@ def owned_seconds(ticks: Sequence[Tick]) -> list[list[int]]:
     return owned
 
 
-def long_ticks(ticks: Sequence[Tick], owned: Sequence[list[int]], uuid: str, long_s: int) -> set[int]:
+NEVER: Breaks = {}
+
+
+def rule_s(card: CardTick, long_s: int) -> int:
+    """From how much idle-held time on a stretch is long, by the card's own rule where it has one."""
+    return long_s if card.rule is None else card.rule.long_idle_s
+
+
+def long_ticks(
+    ticks: Sequence[Tick], owned: Sequence[list[int]], uuid: str, long_s: int, breaks: Breaks = NEVER
+) -> set[int]:
     """Numbers of the ticks of one card that belong to a long idle-held stretch."""
     stretches: list[list[int]] = []
+    least_s: list[int] = []
+    rule: Optional[Rule] = None
     going_on = False
     for number, tick in enumerate(ticks):
+        if number in breaks.get(uuid, {}):
+            going_on = False
         card = {one.reading.uuid: one for one in tick.cards}.get(uuid)
         if card is None or (card.verdict.state is State.IDLE_HELD and not owned[number]):
             continue
@@ -64,25 +81,46 @@ def long_ticks(ticks: Sequence[Tick], owned: Sequence[list[int]], uuid: str, lon
             continue
         if going_on:
             gap = owned[number][0] - (owned[stretches[-1][-1]][-1] + 1)
-            going_on = 0 <= gap <= tick.cover_ms // 1000
+            going_on = 0 <= gap <= tick.cover_ms // 1000 and card.rule == rule
         if going_on:
             stretches[-1].append(number)
         else:
             stretches.append([number])
-        going_on = True
+            least_s.append(rule_s(card, long_s))
+        going_on, rule = True, card.rule
     return {
         number
-        for stretch in stretches
-        if owned[stretch[-1]][-1] + 1 - owned[stretch[0]][0] >= long_s
+        for stretch, least in zip(stretches, least_s)
+        if owned[stretch[-1]][-1] + 1 - owned[stretch[0]][0] >= least
         for number in stretch
     }
 
 
-def figures(ticks: Sequence[Tick], since_s: int, until_s: int, long_s: int) -> Figures:
-    """Everything about the window, for ticks none of whose cards was ever retired."""
+def after_retirements(ticks: Sequence[Tick], breaks: Breaks) -> tuple[list[Tick], dict[str, int]]:
+    """The ticks as they are stored, and when the cards were retired that are out of service in the end (ms).
+
+    A retired card that does not answer is no longer this host's; one that answers is in service again.
+    """
+    stored, retired = [], dict[str, int]()
+    for number, tick in enumerate(ticks):
+        retired.update({uuid: at[number] for uuid, at in breaks.items() if number in at and _met(ticks[:number], uuid)})
+        cards = tuple(c for c in tick.cards if c.reading.absent is None or c.reading.uuid not in retired)
+        for card in cards:
+            retired.pop(card.reading.uuid, None)
+        stored.append(replace(tick, cards=cards))
+    return stored, retired
+
+
+def _met(ticks: Sequence[Tick], uuid: str) -> bool:
+    return any(card.reading.uuid == uuid for tick in ticks for card in tick.cards)
+
+
+def figures(ticks: Sequence[Tick], since_s: int, until_s: int, long_s: int, breaks: Breaks = NEVER) -> Figures:
+    """Everything about the window."""
+    ticks, retired = after_retirements(ticks, breaks)
     found, owned = Figures(), owned_seconds(ticks)
     uuids = {card.reading.uuid for tick in ticks for card in tick.cards}
-    long = {uuid: long_ticks(ticks, owned, uuid, long_s) for uuid in uuids}
+    long = {uuid: long_ticks(ticks, owned, uuid, long_s, breaks) for uuid in uuids}
     for number, tick in enumerate(ticks):
         seconds = [second for second in owned[number] if since_s <= second < until_s]
         inside = since_s <= tick.ts_ms // 1000 < until_s
@@ -93,7 +131,8 @@ def figures(ticks: Sequence[Tick], since_s: int, until_s: int, long_s: int) -> F
             _add_card(found, card, seconds, inside, number in long[card.reading.uuid])
     for uuid in uuids:
         first_s = min(t.ts_ms // 1000 for t in ticks for c in t.cards if c.reading.uuid == uuid)
-        found.expected_s[uuid] = max(0, until_s - max(since_s, first_s))
+        end_s = min(until_s, max(first_s, retired[uuid] // 1000)) if uuid in retired else until_s
+        found.expected_s[uuid] = max(0, end_s - max(since_s, first_s))
     return found
 
 
@@ -115,14 +154,18 @@ def _add_card(found: Figures, card: CardTick, seconds: list[int], inside: bool, 
         found.user_samples[user] += inside
 
 
-def hold_lives(ticks: Sequence[Tick], long_s: int) -> list[dict[str, Any]]:
+def hold_lives(ticks: Sequence[Tick], long_s: int, breaks: Breaks = NEVER) -> list[dict[str, Any]]:
     """Every hold that ever was, graphics left out: card, (pid, user), seconds by state, long seconds, still open."""
+    ticks, _ = after_retirements(ticks, breaks)
     owned, lives = owned_seconds(ticks), []
     uuids = {card.reading.uuid for tick in ticks for card in tick.cards}
     for uuid in sorted(uuids):
-        long = long_ticks(ticks, owned, uuid, long_s)
+        long = long_ticks(ticks, owned, uuid, long_s, breaks)
         open_: dict[Any, dict[str, Any]] = {}
         for number, tick in enumerate(ticks):
+            if number in breaks.get(uuid, {}):
+                lives += [{**life, "open": False} for life in open_.values()]
+                open_ = {}
             for card in tick.cards:
                 if card.reading.uuid != uuid or card.evidence.holders is None:
                     continue

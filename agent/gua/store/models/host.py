@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import AutoField, IntegerField, TextField
+from peewee import SQL, AutoField, IntegerField, TextField
 
 from gua.store.models.base import Row
 
@@ -22,6 +22,7 @@ class Store(Row):
     rev = IntegerField()
     longest_cover_ms = IntegerField()
     raw_since_ms = IntegerField(null=True)  # raw ticks before it are gone; None: none were ever removed
+    users_since_slot = IntegerField(constraints=[SQL("DEFAULT 0")])  # in slots before it no user is named any more
 
 
 class Boot(Row):

@@ -33,7 +33,7 @@ class Process(Row):
     mount_hint = TextField(null=True)
 
     class Meta:
-        indexes = ((("boot", "pid", "start_ticks", "user"), False),)
+        indexes = ((("boot", "pid", "start_ticks", "user"), False), (("user",), False))
 
 
 class Hold(Row):
@@ -44,7 +44,7 @@ class Hold(Row):
     """
 
     id = AutoField()
-    process = IntegerField()
+    process = IntegerField(index=True)
     device = IntegerField()
     type = IntegerField()
     is_open = BooleanField()

@@ -8,7 +8,7 @@ from gua.store.models.base import Row
 
 
 class IdleStretch(Row):
-    """An unbroken idle-held stretch of one card. Short ones go when they end; long ones stay with the raw ticks."""
+    """An unbroken idle-held stretch of one card. Short ones go when they end; long ones stay."""
 
     id = AutoField()
     device = IntegerField()
