@@ -47,10 +47,8 @@ def run(options: argparse.Namespace) -> int:
     from gua.ledger.holds import Wanted, build_holds
 
     wanted = Wanted(options.user, options.card, min_ms, options.now, options.all, rule)
-    with reading(location) as reader:
-        document = build_holds(
-            reader, wanted, since_ms=since_ms, until_ms=until_ms, now_ms=now_ms, zone_name=zone_name
-        )
+    asked = {"since_ms": since_ms, "until_ms": until_ms, "now_ms": now_ms}
+    document = build_holds(lambda: reading(location), wanted, **asked, zone_name=zone_name)
     if options.format == "json" or options.frame is not None:
         emit_document(document, options.frame)
         return 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from typing import Optional, cast
 
@@ -24,6 +25,8 @@ from gua.store.ledger import HoldTick, LedgerRow
 from gua.store.reader import HostRow, StoreReader
 from gua.units import to_iso
 
+_SLICE_MS = 2 * 86_400_000
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -39,25 +42,41 @@ class Wanted:
     rule: Optional[Rule] = None
 
 
+History = Callable[[], AbstractContextManager[StoreReader]]
+"""Opens the history anew: no reader may stay for long, and a window may be."""
+
+
 def build_holds(
-    reader: StoreReader, wanted: Wanted, *, since_ms: int, until_ms: int, now_ms: int, zone_name: str
+    history: History, wanted: Wanted, *, since_ms: int, until_ms: int, now_ms: int, zone_name: str
 ) -> Holds:
     """The ledger over [since_ms, until_ms), which never reaches beyond `now_ms`, worst first.
 
     Worst: most long idle-held time, then most idle-held, then most card time.
     Raises UsageError for an empty window, a card that is not there, and raw ticks to judge again that are gone.
     """
-    window, raw_since_ms = _window(since_ms, until_ms, now_ms), reader.raw_since_ms()
-    if wanted.rule is not None:
-        refuse_beyond_raw(window[0], raw_since_ms, "--rules")
-    devices = {one.id: one for one in reader.devices()}
-    card = find_device(tuple(devices.values()), wanted.card) if wanted.card is not None else None
-    rows = [row for row in reader.ledger().holds(window) if _is_wanted(row, wanted, card)]
-    ids = {row.device for row in rows}
-    ticks = _ticks(reader, window, ids, wanted.rule)
-    figures, seen = measure(rows, ticks), reader.ledger().now_ticks()
-    holds = [_hold(row, devices[row.device], figures[row.id], seen, _is_whole(row, window, raw_since_ms)) for row in rows]
+    window = settled_window(since_ms, until_ms, now_ms)
+    with history() as reader:
+        raw_since_ms = reader.raw_since_ms()
+        if wanted.rule is not None:
+            refuse_beyond_raw(window[0], raw_since_ms, "--rules")
+        devices = {one.id: one for one in reader.devices()}
+        card = find_device(tuple(devices.values()), wanted.card) if wanted.card is not None else None
+        rows = [row for row in reader.ledger().holds(window) if _is_wanted(row, wanted, card)]
+        document = _empty(reader, wanted, card, window, now_ms, zone_name)
+        seen = reader.ledger().now_ticks()
+    figures = measure(rows, _ticks(history, window, {row.device for row in rows}, wanted.rule))
+    holds = [
+        _hold(row, devices[row.device], figures[row.id], seen, _is_whole(row, window, raw_since_ms)) for row in rows
+    ]
     kept = sorted((one for one in holds if one["card_s"] * 1000 >= wanted.min_ms), key=_worst_first)
+    shown_cards = {one["card"] for one in kept}
+    cards = [ledger_card(one) for one in devices.values() if one.uuid in shown_cards]
+    return {**document, "cards": cards, "holds": kept}
+
+
+def _empty(
+    reader: StoreReader, wanted: Wanted, card: Optional[DeviceRow], window: Span, now_ms: int, zone_name: str
+) -> Holds:
     host, newest_ms = reader.host(), reader.newest_tick_ms()
     return {
         "schema": SCHEMA,
@@ -76,8 +95,8 @@ def build_holds(
             "now": wanted.now,
             "graphics": wanted.graphics,
         },
-        "cards": [ledger_card(devices[one]) for one in sorted({row.device for row in rows})],
-        "holds": kept,
+        "cards": [],
+        "holds": [],
     }
 
 
@@ -125,7 +144,8 @@ def is_stale(host: Optional[HostRow], newest_ms: Optional[int], now_ms: int) -> 
     return newest_ms is None or abs(now_ms - newest_ms) > stale_after_ms([(interval_ms or 0) / 1000])
 
 
-def _window(since_ms: int, until_ms: int, now_ms: int) -> Span:
+def settled_window(since_ms: int, until_ms: int, now_ms: int) -> Span:
+    """The window as far as it is past. Raises UsageError when nothing is left of it."""
     window = (since_ms, min(until_ms, now_ms))
     if window[0] >= window[1]:
         raise UsageError(f"the window is empty: {to_iso(since_ms)} is not before {to_iso(window[1])}")
@@ -146,28 +166,40 @@ def _is_whole(row: LedgerRow, window: Span, raw_since_ms: Optional[int]) -> bool
     return raw_since_ms is None or max(row.since_ms, window[0]) >= raw_since_ms
 
 
-def _ticks(reader: StoreReader, window: Span, devices: set[int], rule: Optional[Rule]) -> Iterator[HoldTick]:
-    if rule is None:
-        yield from reader.ledger().hold_ticks(window, devices)
-        return
+def slices(window: Span) -> Iterator[Span]:
+    """The window in parts that one reader gets through in time."""
+    for start in range(window[0], window[1], _SLICE_MS):
+        yield start, min(start + _SLICE_MS, window[1])
+
+
+def _ticks(history: History, window: Span, devices: set[int], rule: Optional[Rule]) -> Iterator[HoldTick]:
+    for part in slices(window):
+        with history() as reader:
+            if rule is None:
+                yield from reader.ledger().hold_ticks(part, devices)
+            else:
+                for device in sorted(devices):
+                    yield from _judged_again(reader, part, device, rule)
+
+
+def _judged_again(reader: StoreReader, window: Span, device: int, rule: Rule) -> Iterator[HoldTick]:
     around_ms = rule.long_idle_s * 1000  # so that a stretch is known to be long at the window's ends
-    for device in sorted(devices):
-        rows = reader.card_ticks(device, (window[0] - around_ms, window[1] + around_ms))
-        for one in judge_again(rows, rule):
-            spans = [part for part in (clip(span, window) for span in one.row.spans) if part[0] < part[1]]
-            if spans:
-                yield HoldTick(
-                    device=device,
-                    tick=one.row.tick_id,
-                    state=STATES.index(one.verdict.state),
-                    util_pct=one.row.util_pct,
-                    listed=one.row.evidence.holders is not None,
-                    long_idle=one.long_idle,
-                    start_ms=spans[0][0],
-                    end_ms=spans[-1][1],
-                    covered_ms=sum(map(length_ms, spans)),
-                    reach_ms=one.row.spans[-1][1] - one.row.spans[0][0],
-                )
+    rows = reader.card_ticks(device, (window[0] - around_ms, window[1] + around_ms))
+    for one in judge_again(rows, rule):
+        spans = [part for part in (clip(span, window) for span in one.row.spans) if part[0] < part[1]]
+        if spans:
+            yield HoldTick(
+                device=device,
+                tick=one.row.tick_id,
+                state=STATES.index(one.verdict.state),
+                util_pct=one.row.util_pct,
+                listed=one.row.evidence.holders is not None,
+                long_idle=one.long_idle,
+                start_ms=spans[0][0],
+                end_ms=spans[-1][1],
+                covered_ms=sum(map(length_ms, spans)),
+                reach_ms=one.row.spans[-1][1] - one.row.spans[0][0],
+            )
 
 
 def _hold(row: LedgerRow, device: DeviceRow, found: HoldFigures, seen: Mapping[int, int], whole: bool) -> LedgerHold:

@@ -12,11 +12,11 @@ from gua.ledger.document import Holds, LedgerHold
 from gua.ledger.page import Page
 from gua.report.cells import UNKNOWN, clock_time, count, gigabytes, hours, model, percent, short_uuid
 from gua.report.notes import rules_text
-from gua.report.render_csv import safe_cell
+from gua.report.render_csv import safe
 from gua.report.section import Section, Table
 from gua.report.zones import find_zone
 from gua.text import shown
-from gua.units import format_duration, parse_time_ms
+from gua.units import format_duration
 
 # Fields of a hold in the order of the CSV's columns; `states` becomes one column for each state.
 _CSV_FIELDS = (
@@ -25,11 +25,15 @@ _CSV_FIELDS = (
     *("idle_held_long_card_s", "longest_idle_s", "card_util_pct", "sm_util_pct", "memory_mb", "memory_peak_mb"),
     *("owner_uid", "login_uid", "container_id", "slurm_job", "mounts", "process_key", "id"),
 )
+_HEADERS = (
+    *("user", "process", "pid", "#", "from", "to", "GPU-h", "idle", "long"),
+    *("longest", "util", "SM", "GB", "peak"),
+)
 _BASIS = (
-    "GPU-h: time of the whole card while held, in the window. idle: idle-held part of the known time. long: of idle-held, "
-    "what went on without a break for {long} or more. longest: the longest unbroken idle-held stretch. util: the card's "
-    "mean utilisation while held; SM: the process's own, over its life. GB: held now, or last; peak: most in the window. "
-    "-: not known."
+    "GPU-h: time of the whole card while held, in the window. idle: idle-held part of the known time. long: of "
+    "idle-held, what went on without a break for {long} or more. longest: the longest unbroken idle-held stretch. "
+    "util: the card's mean utilisation while held; SM: the process's own, over its life. GB: held now, or last; peak: "
+    "most in the window. -: not known."
 )
 
 
@@ -52,7 +56,7 @@ def render_csv(document: Holds) -> str:
     writer.writeheader()
     window = document["window"]
     same = {
-        "host": safe_cell(document["host"]["hostname"]),
+        "host": safe(document["host"]["hostname"]),
         "window_since": window["since"],
         "window_until": window["until"],
     }
@@ -66,7 +70,7 @@ def render_csv(document: Holds) -> str:
 def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
-    return safe_cell(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return safe(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def window_note(document: Any, zone: Optional[tzinfo]) -> str:
@@ -98,8 +102,8 @@ def _warnings(document: Holds, zone: Optional[tzinfo]) -> Iterator[str]:
     if any(hold["figures"] == "life" for hold in document["holds"]):
         begins = document["window"]["raw_begins"]
         yield (
-            f"Single samples before {UNKNOWN if begins is None else clock_time(begins, zone)} are gone: rows marked * give "
-            "the hold's whole life, not its part of the window, and no mean or longest stretch."
+            f"Single samples before {UNKNOWN if begins is None else clock_time(begins, zone)} are gone: rows marked * "
+            "give the hold's whole life, not its part of the window, and no mean or longest stretch."
         )
 
 
@@ -108,7 +112,22 @@ def _nothing(document: Holds) -> str:
 
 
 def _table(document: Holds, zone: Optional[tzinfo]) -> Section:
-    headers = ("user", "process", "pid", "#", "from", "to", "GPU-h", "idle", "long", "longest", "util", "SM", "GB", "peak")
+    headers = (
+        "user",
+        "process",
+        "pid",
+        "#",
+        "from",
+        "to",
+        "GPU-h",
+        "idle",
+        "long",
+        "longest",
+        "util",
+        "SM",
+        "GB",
+        "peak",
+    )
     rows = tuple(_row(hold, document["stale"], zone) for hold in document["holds"])
     table = Table(headers, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 10, 9, 2))
     return Section("holds", "", (table,), tuple(_hints(document)), _basis(document))
@@ -177,8 +196,3 @@ def _basis(document: Holds) -> str:
     if any(hold["until"] is None and (document["stale"] or not hold["listed_now"]) for hold in document["holds"]):
         basis += " ?: not over as far as is known, last seen then."
     return f"{basis} {rules_text(document['rules'])}"
-
-
-def age_s(document: Any, iso: str) -> float:
-    """Seconds from a moment to when the document was made."""
-    return (parse_time_ms(document["generated_at"]) - parse_time_ms(iso)) / 1000

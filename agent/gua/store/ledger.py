@@ -1,4 +1,4 @@
-"""What the ledger of holds and a dispute ask beyond a report: who a holder was, and why nothing was seen. Reads only."""
+"""What the ledger of holds and a dispute ask beyond a report: who a holder was, why nothing was seen. Reads only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class LedgerRow:
     """One hold with everything known of it. State, long-idle and SM sums are of its whole life.
 
     device: id. last_tick: the newest tick that listed it. until_ms: end of that tick's time, also while it is open.
-    peak_mb: the most it was seen to hold in the time asked for; None where no kept tick knew. sm_util_pct: mean, None where unknown.
+    peak_mb: the most it was seen to hold in the time asked for; None where no kept tick knew.
+    sm_util_pct: mean, None where unknown.
     """
 
     id: int
