@@ -64,10 +64,9 @@ def build_holds(
         rows = [row for row in reader.ledger().holds(window) if _is_wanted(row, wanted, card)]
         document = _empty(reader, wanted, card, window, now_ms, zone_name)
         seen = reader.ledger().now_ticks()
-    figures = measure(rows, _ticks(history, window, {row.device for row in rows}, wanted.rule))
-    holds = [
-        _hold(row, devices[row.device], figures[row.id], seen, _is_whole(row, window, raw_since_ms)) for row in rows
-    ]
+    figures = measure(rows, _ticks(history, window, rows, wanted.rule))
+    whole = {row.id: _is_whole(row, window, raw_since_ms) for row in rows}
+    holds = [_hold(row, devices[row.device], figures[row.id], seen, whole[row.id]) for row in rows]
     kept = sorted((one for one in holds if one["card_s"] * 1000 >= wanted.min_ms), key=_worst_first)
     shown_cards = {one["card"] for one in kept}
     cards = [ledger_card(one) for one in devices.values() if one.uuid in shown_cards]
@@ -172,8 +171,11 @@ def slices(window: Span) -> Iterator[Span]:
         yield start, min(start + _SLICE_MS, window[1])
 
 
-def _ticks(history: History, window: Span, devices: set[int], rule: Optional[Rule]) -> Iterator[HoldTick]:
+def _ticks(history: History, window: Span, rows: Sequence[LedgerRow], rule: Optional[Rule]) -> Iterator[HoldTick]:
     for part in slices(window):
+        devices = {row.device for row in rows if row.since_ms < part[1] and row.until_ms > part[0]}
+        if not devices:
+            continue
         with history() as reader:
             if rule is None:
                 yield from reader.ledger().hold_ticks(part, devices)
