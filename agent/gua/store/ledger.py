@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
 from gua.coverage import SLOT_MS, Span, clip, length_ms
-from gua.model import ProcessType, State, TickStatus, UserSource
-from gua.store.codes import IDLE_HELD, PROCESS_TYPES, STATE_OF_VERDICT, STATES, STATUSES, USER_SOURCES
+from gua.model import ProcessType, State, UserSource
+from gua.store.codes import IDLE_HELD, PROCESS_TYPES, STATE_OF_VERDICT, STATES, USER_SOURCES
 from gua.store.raw import id_runs, ticks_touching
 from gua.store.sample_id import sample_ids
 from gua.store.session import Session
@@ -71,14 +71,12 @@ class HoldTick(NamedTuple):
 
 @dataclass(frozen=True)
 class LifeRow:
-    """One life of a collector. ended_ms: None where it never said so. last_tick_ms: its newest tick still kept."""
+    """One life of a collector. ended_ms: None where it never said so."""
 
     kind: str
     started_ms: int
     ended_ms: Optional[int]
-    interval_ms: int
     version: str
-    last_tick_ms: Optional[int]
 
 
 @dataclass(frozen=True)
@@ -166,13 +164,13 @@ class LedgerReader:
         return [row[0] for row in rows]
 
     def lives(self, window: Span) -> list[LifeRow]:
-        """The collectors' lives in time order: those that meet the window, and the nearest on each side of it."""
+        """The daemons' lives in time order: those begun within the window, and the nearest on each side of it."""
         rows = self._session.rows(
-            "SELECT kind, started_ms, ended_ms, interval_ms, agent_version,"
-            " (SELECT max(ts_ms) FROM tick WHERE tick.run = run.id) FROM run"
-            " WHERE started_ms >= coalesce((SELECT max(started_ms) FROM run WHERE started_ms <= ?), 0)"
-            " AND started_ms <= coalesce((SELECT min(started_ms) FROM run WHERE started_ms >= ?), ?)"
-            " ORDER BY started_ms, id",
+            "SELECT kind, started_ms, ended_ms, agent_version FROM run WHERE kind <> 'sync-once'"
+            " AND started_ms >= coalesce((SELECT max(started_ms) FROM run WHERE started_ms <= ?"
+            " AND kind <> 'sync-once'), 0)"
+            " AND started_ms <= coalesce((SELECT min(started_ms) FROM run WHERE started_ms >= ?"
+            " AND kind <> 'sync-once'), ?) ORDER BY started_ms, id",
             (window[0], window[1], window[1]),
         )
         return [LifeRow(*row) for row in rows]
@@ -184,14 +182,6 @@ class LedgerReader:
         span = (min(ticks), max(ticks))
         rows = self._session.rows("SELECT id, fault FROM tick WHERE id BETWEEN ? AND ? AND fault IS NOT NULL", span)
         return dict(rows)
-
-    def bad_ticks(self, window: Span) -> list[tuple[int, TickStatus]]:
-        """(time, status) of ticks in the window at which the driver could not be used."""
-        rows = self._session.rows(
-            "SELECT ts_ms, status FROM tick WHERE ts_ms >= ? AND ts_ms < ? AND status >= ? ORDER BY ts_ms",
-            (*window, STATUSES.index(TickStatus.ERROR)),
-        )
-        return [(ts_ms, STATUSES[status]) for ts_ms, status in rows]
 
     def card_slots(self, device: int, first: int, end: int) -> list[SlotRow]:
         """Roll-up sums of one card over slots first <= slot < end."""
