@@ -129,7 +129,7 @@ def _table(document: Holds, zone: Optional[tzinfo]) -> Section:
         "peak",
     )
     rows = tuple(_row(hold, document["stale"], zone) for hold in document["holds"])
-    table = Table(headers, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 10, 9, 2))
+    table = Table(headers, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 10, 9, 2, 4, 12))
     return Section("holds", "", (table,), tuple(_hints(document)), _basis(document))
 
 

@@ -208,7 +208,7 @@ def test_an_empty_ledger_says_so(path: Path) -> None:
         ledger(path, NINE, EIGHT)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(with_window(retirements=False))
 def test_of_a_user_with_one_hold_the_ledger_says_what_the_report_says(case: tuple[History, int, int]) -> None:
     """Card time by state, and what of it is long, of every user who has one process on one card only."""
