@@ -134,7 +134,7 @@ def _around_section(answer: CardAnswer, zone: Optional[tzinfo]) -> list[Section]
         return []
     headers = ("at", "status", "state", "util", "used MB", "held MB", "processes")
     rows = tuple(_around_row(tick, answer["tick"], zone) for tick in answer["around"])
-    table = Table(headers, "lllrrrl", rows, elastic=(6,), spare=(1,))
+    table = Table(headers, "lllrrrl", rows, elastic=(6,), spare=(1, 4, 5))
     return [Section("around", "Samples around it", (table,))]
 
 
