@@ -21,6 +21,7 @@ HOMES = {
     "invoke": ("gua_fleet/ssh/",),
     "paramiko": ("gua_fleet/ssh/",),
     "tabulate": ("gua/report/render", "gua/render", "gua_fleet/render"),
+    "rich": ("gua/top/live.py", "gua_fleet/"),
     "requests": ("gua/cloud/",),
 }
 # Pure rooms: they are handed values and hand back values, so they may not open, connect or ask the time.
