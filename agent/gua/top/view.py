@@ -90,10 +90,16 @@ def next_sort(sort: str) -> str:
 
 
 def history_of(ticks: Iterable[tuple[int, Optional[int]]], now_ms: int, step_ms: int) -> tuple[Optional[int], ...]:
-    """Utilisation by step of (time, utilisation) pairs, the last step ending now: the highest of each step."""
+    """Utilisation by step of (time, utilisation) pairs: the highest of each step.
+
+    The last step is the newest tick's while that is not overdue by a step; then it is now's, which nobody saw.
+    """
+    known = list(ticks)
+    newest_ms = max((at_ms for at_ms, _ in known if at_ms <= now_ms), default=now_ms)
+    end_ms = newest_ms if now_ms - newest_ms < 2 * step_ms else now_ms
     steps: list[Optional[int]] = [UNSEEN] * STEPS
-    for at_ms, util_pct in ticks:
-        place = STEPS - 1 - (now_ms - at_ms) // step_ms
+    for at_ms, util_pct in known:
+        place = STEPS - 1 - (end_ms - at_ms + step_ms // 2) // step_ms
         if 0 <= place < STEPS:
             steps[place] = _higher(steps[place], util_pct)
     return tuple(steps)

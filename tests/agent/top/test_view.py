@@ -55,7 +55,7 @@ def test_the_database_tells_cards_holders_and_the_last_minutes(tmp_path: Path) -
     found = stored_view(stored(tmp_path / "gua.db", ticks, interval_ms=MINUTE), MONDAY + 9 * MINUTE)
     first, second = found.cards
     assert (first.state, first.util_pct, first.power_w) == (State.IDLE_HELD, 8, 100.0)
-    assert first.history[-10:] == (0, 1, 2, 3, 4, 5, 6, 7, 8, UNSEEN)
+    assert first.history[-10:] == (UNSEEN, 0, 1, 2, 3, 4, 5, 6, 7, 8)
     assert [(one.user, one.pid, one.memory_mb, one.since_ms) for one in first.holders] == [("ada", 100, 4_000, MONDAY)]
     assert [one.uuid for one in found.free] == [second.uuid] == ["GPU-b"]
     assert "Free: 1 (A100)" in text(found)
@@ -144,8 +144,9 @@ def test_cards_are_sorted_with_what_is_not_known_last(sort: str, order: list[int
 
 def test_history_takes_the_highest_of_a_step_and_keeps_unknown_from_zero() -> None:
     steps = history_of([(0, 10), (1, 80), (15, None), (25, 0), (-900, 3)], now_ms=29, step_ms=10)
-    assert steps[-3:] == (80, None, 0)
-    assert set(steps[:-3]) == {UNSEEN}
+    assert steps[-4:] == (10, 80, None, 0)
+    assert set(steps[:-4]) == {UNSEEN}
+    assert history_of([(0, 10), (1, 30)], now_ms=30, step_ms=10)[-4:] == (30, UNSEEN, UNSEEN, UNSEEN)
 
 
 def test_marks_differ_for_nothing_seen_nothing_known_and_zero() -> None:
