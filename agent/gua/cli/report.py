@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from gua.cli.common import add_store_options, locate_database, open_settings, tell
 from gua.cli.output import add_format_option, add_frame_option, document_text, emit_document, write_atomically
@@ -19,6 +21,9 @@ from gua.report.document import Report
 from gua.report.period import NAMED_PERIODS, named_period, parse_period
 from gua.report.rule_option import parse_rule
 from gua.report.zones import find_zone, local_zone_name
+
+if TYPE_CHECKING:
+    from gua.store.reader import StoreReader
 
 _WIDTHS = range(60, 201)
 
@@ -64,14 +69,24 @@ def period_of(options: argparse.Namespace, now_ms: int, zone_name: str) -> tuple
 def add_view_options(parser: argparse.ArgumentParser) -> None:
     """How a report is shown: format, width, time zone, heat map, file."""
     add_format_option(parser, more=("csv", "md", "html"))
-    parser.add_argument(
-        "--width", type=_width, metavar="N", help="columns of the text, 60 to 200 (default: the terminal's, else 80)"
-    )
-    parser.add_argument("--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this host's)")
+    add_width_option(parser)
+    add_tz_option(parser)
     parser.add_argument(
         "--heat", choices=("active", "idle-held", "truly-idle"), help="draw this state only in the hours of the week"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+
+
+def add_width_option(parser: argparse.ArgumentParser) -> None:
+    """`--width`."""
+    parser.add_argument(
+        "--width", type=_width, metavar="N", help="columns of the text, 60 to 200 (default: the terminal's, else 80)"
+    )
+
+
+def add_tz_option(parser: argparse.ArgumentParser) -> None:
+    """`--tz`."""
+    parser.add_argument("--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this host's)")
 
 
 def _width(text: str) -> int:
@@ -111,20 +126,31 @@ def read_report(
     Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
     """
     from gua.report.build import build_report  # the store is only needed now that the options are right
+
+    with reading(location) as reader:
+        return build_report(
+            reader,
+            since_ms=since_ms,
+            until_ms=until_ms,
+            now_ms=clock.now_ms(),
+            zone=find_zone(zone_name),
+            zone_name=zone_name,
+            scheduler=scheduler,
+            **extras,
+        )
+
+
+@contextlib.contextmanager
+def reading(location: Location) -> Iterator[StoreReader]:
+    """The history at `location`, as `open_reader` opens it.
+
+    Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
+    """
     from gua.store.database import open_reader
 
     try:
         with open_reader(location.path) as reader:
-            return build_report(
-                reader,
-                since_ms=since_ms,
-                until_ms=until_ms,
-                now_ms=clock.now_ms(),
-                zone=find_zone(zone_name),
-                zone_name=zone_name,
-                scheduler=scheduler,
-                **extras,
-            )
+            yield reader
     except DatabaseMissing as exc:
         devices = read_nvidia_devices(sysfs_root())
         if devices is not None and is_gpu_less(devices, procfs_root()):

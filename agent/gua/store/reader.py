@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from peewee import SqliteDatabase
 
@@ -23,6 +23,9 @@ from gua.store.session import Session, connection_of
 from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
+
+if TYPE_CHECKING:
+    from gua.store.ledger import LedgerReader
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,12 @@ class StoreReader:
     def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
         """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
         return card_ticks(self._session, device, window, self._longest_cover_ms())
+
+    def ledger(self) -> LedgerReader:
+        """What the ledger of holds and a dispute ask beyond a report."""
+        from gua.store.ledger import LedgerReader  # only for those who ask
+
+        return LedgerReader(self._session, self._longest_cover_ms())
 
     def pauses(self, window: Span) -> list[Span]:
         """The parts of the window in which the agent was told not to look, in time order.
