@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Optional
 
@@ -11,10 +14,8 @@ from gua.cli.common import add_store_options, locate_database, open_settings, te
 from gua.cli.output import add_format_option, add_frame_option, document_text, emit_document, write_atomically
 from gua.cli.screen import Screen, read_screen
 from gua.clock import Clock, SystemClock
-from gua.errors import DatabaseMissing, NoGpu, UsageError
-from gua.host import procfs_root
+from gua.errors import DatabaseMissing, GuaError, NoGpu, UsageError
 from gua.location import Location
-from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.report.document import Report
 from gua.report.period import NAMED_PERIODS, named_period, parse_period
 from gua.report.rule_option import parse_rule
@@ -92,9 +93,20 @@ def run(options: argparse.Namespace) -> int:
     if options.sensitivity:
         extras["sensitivity"] = True
     location = locate_database(options, settings)
-    report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock, **extras)
-    show_report(report, options)
+    with _no_garbage():
+        report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock, **extras)
+        show_report(report, options)
     return 0
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """What a report makes lives until it is shown: looking for garbage in it would take a twentieth of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def read_report(
@@ -126,12 +138,17 @@ def read_report(
                 **extras,
             )
     except DatabaseMissing as exc:
-        devices = read_nvidia_devices(sysfs_root())
-        if devices is not None and is_gpu_less(devices, procfs_root()):
-            raise NoGpu(
-                f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report"
-            ) from exc
-        raise DatabaseMissing(f"no database at {location}: run `gua daemon --foreground` first") from exc
+        raise _nothing_there(location) from exc
+
+
+def _nothing_there(location: Location) -> GuaError:
+    from gua.host import procfs_root
+    from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
+
+    devices = read_nvidia_devices(sysfs_root())
+    if devices is not None and is_gpu_less(devices, procfs_root()):
+        return NoGpu(f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report")
+    return DatabaseMissing(f"no database at {location}: run `gua daemon --foreground` first")
 
 
 def show_report(report: Report, options: argparse.Namespace) -> None:

@@ -26,7 +26,6 @@ from gua.report.hours import hours_of_week
 from gua.report.material import Material, read_material
 from gua.report.narrow import narrowed
 from gua.report.people import hold_of, users_of
-from gua.report.timeline import timeline_of
 from gua.report.window import ReportWindow
 from gua.store.codes import STATUSES, VERDICTS
 from gua.store.credit import COVERED
@@ -63,6 +62,8 @@ def build_report(
     if sensitivity:
         report["sensitivity"] = [_sensitivity(one, sums) for one, sums in made.sensitivity]
     if timeline and made.steps is not None:
+        from gua.report.timeline import timeline_of  # only pictures need it
+
         shown = {card["uuid"] for card in report["cards"]}
         report["timeline"] = timeline_of(made.steps, [one for one in made.devices if one.uuid in shown], now_ms)
     report["findings"] = find(report, made, now_ms=now_ms, zone_known=zone is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from gua.coverage import Span
 from gua.model import DEFAULT_RULE, Rule
@@ -12,8 +12,10 @@ from gua.report.ghosts import Ghost
 from gua.report.window import ReportWindow, exact_window, settle_window
 from gua.store.devices import DeviceRow
 from gua.store.reader import HoldRow, HostRow, NowRow, StoreReader, UserRow
-from gua.store.steps import StepSums
 from gua.store.sums import WindowSums
+
+if TYPE_CHECKING:
+    from gua.store.steps import StepSums
 
 # Enough for every process on a large host; the rest is counted in a finding.
 HOLDS_SHOWN = 500

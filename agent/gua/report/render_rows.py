@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tabulate import DataRow, TableFormat, tabulate
-from wcwidth import wcswidth
+from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 _ALIGN = {"l": "left", "r": "right"}
 
@@ -13,12 +12,15 @@ _ALIGN = {"l": "left", "r": "right"}
 def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
     """Headers, a rule and one line for each row. align: one letter per column, l or r. gap: between two columns.
 
-    Cells stay as they are: "007" is a name, not a number.
+    Cells stay as they are: "007" is a name, not a number. Blanks around them go; terminal colours take no room.
     """
     row = DataRow("", gap, "")
-    plain = TableFormat(None, None, None, None, row, row, 0, None)
+    rule = Line("", "-", "-" * len(gap), "")
+    # The headers are a row like any other: as headers they would get room to spare.
     text = tabulate(
-        [headers, *rows], tablefmt=plain, disable_numparse=True, colalign=[_ALIGN[letter] for letter in align]
+        [headers, SEPARATING_LINE, *rows],
+        tablefmt=TableFormat(None, rule, None, None, row, row, 0, None),
+        disable_numparse=True,
+        colalign=[_ALIGN[letter] for letter in align],
     )
-    lines = [line.rstrip() for line in text.splitlines()]
-    return [lines[0], "-" * max(map(wcswidth, lines)), *lines[1:]]
+    return [line.rstrip() for line in text.splitlines()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from peewee import SqliteDatabase
 
@@ -15,14 +15,16 @@ from gua.model import USER_UNATTRIBUTED, ProcessType, Rule, State, TickStatus, U
 from gua.store.clock_jumps import clock_set_back
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
-from gua.store.evidence_rows import CardTickRow, card_ticks
 from gua.store.held_memory import mean_memory_mb
 from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
-from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
+
+if TYPE_CHECKING:
+    from gua.store.evidence_rows import CardTickRow
+    from gua.store.steps import StepSums
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ class StoreReader:
 
     def steps(self, first: int, end: int) -> StepSums:
         """See `steps.steps_between`."""
+        from gua.store.steps import steps_between
+
         return steps_between(self._session, first, end)
 
     def _longest_cover_ms(self) -> int:
@@ -219,6 +223,8 @@ class StoreReader:
 
     def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
         """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
+        from gua.store.evidence_rows import card_ticks  # most reports need none
+
         return card_ticks(self._session, device, window, self._longest_cover_ms())
 
     def pauses(self, window: Span) -> list[Span]:
