@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import tzinfo
 from typing import Optional, cast
@@ -60,7 +61,7 @@ def build_report(
     report = _document(made, now_ms, zone, zone_name, scheduler)
     report["user"] = user
     if sensitivity:
-        report["sensitivity"] = [_sensitivity(one, sums) for one, sums in made.sensitivity]
+        report["sensitivity"] = [_sensitivity(one, ms) for one, ms in made.sensitivity]
     if timeline and made.steps is not None:
         from gua.report.timeline import timeline_of  # only pictures need it
 
@@ -98,8 +99,8 @@ def _rule(rule: Rule) -> RuleInfo:
     return cast(RuleInfo, asdict(rule))
 
 
-def _sensitivity(rule: Rule, sums: WindowSums) -> Sensitivity:
-    return {"rule": _rule(rule), "card_s": verdict_states(sums.by_verdict(), COVERED)}
+def _sensitivity(rule: Rule, covered_ms: Mapping[int, int]) -> Sensitivity:
+    return {"rule": _rule(rule), "card_s": verdict_states({verdict: [ms] for verdict, ms in covered_ms.items()}, 0)}
 
 
 def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:

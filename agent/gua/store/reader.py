@@ -24,6 +24,7 @@ from gua.store.unheld import unheld_active_slots
 
 if TYPE_CHECKING:
     from gua.store.evidence_rows import CardTickRow
+    from gua.store.runs import Rejudged
     from gua.store.steps import StepSums
 
 
@@ -184,11 +185,23 @@ class StoreReader:
         nobody = UserRow(USER_UNATTRIBUTED, UserSource.UNATTRIBUTED, None)
         return {0: nobody, **{row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}}
 
-    def rejudge(self, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
-        """Sums over disjoint windows as each rule would have had them; see gua.store.rejudge."""
+    def rejudge(self, window: Span, rule: Rule) -> Rejudged:
+        """The window's sums as the rule would have had them; see gua.store.rejudge."""
         from gua.store.rejudge import rejudge  # only for those who ask
 
-        return rejudge(self._session, windows, rules, self._renew)
+        return rejudge(self._session, window, rule, self._renew)
+
+    def verdict_ms(self, window: Span, rules: Sequence[Rule]) -> list[dict[int, int]]:
+        """See `judge.verdict_ms`. Only raw ticks count."""
+        from gua.store.judge import verdict_ms
+
+        return verdict_ms(self._session, window, rules, self._longest_cover_ms())
+
+    def present_under(self, rule: Rule) -> dict[int, tuple[int, int]]:
+        """See `judge.present_under`."""
+        from gua.store.judge import present_under
+
+        return present_under(self._session, rule)
 
     def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
         """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
