@@ -7,20 +7,26 @@ from collections.abc import Iterable, Sequence
 from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 _ALIGN = {"l": "left", "r": "right"}
+# Stands in for blanks at the ends of a cell, which tabulate would strip: in a bar they are time that was not seen.
+_BLANK = "\ue000"
 
 
 def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
     """Headers, a rule and one line for each row. align: one letter per column, l or r. gap: between two columns.
 
-    Cells stay as they are: "007" is a name, not a number. Blanks around them go; terminal colours take no room.
+    Cells stay as they are: "007" is a name, not a number. Terminal colours take no room.
     """
     row = DataRow("", gap, "")
     rule = Line("", "-", "-" * len(gap), "")
     # The headers are a row like any other: as headers they would get room to spare.
     text = tabulate(
-        [headers, SEPARATING_LINE, *rows],
+        [headers, SEPARATING_LINE, *(map(_kept, cells) for cells in rows)],
         tablefmt=TableFormat(None, rule, None, None, row, row, 0, None),
         disable_numparse=True,
         colalign=[_ALIGN[letter] for letter in align],
     )
-    return [line.rstrip() for line in text.splitlines()]
+    return [line.replace(_BLANK, " ").rstrip() for line in text.splitlines()]
+
+
+def _kept(cell: str) -> str:
+    return cell if cell == cell.strip() else cell.replace(" ", _BLANK)

@@ -50,13 +50,14 @@ class UserRow:
 
 @dataclass(frozen=True)
 class HolderRow:
-    """source: which rule named the user. mounts, sm_util_pct: see ProcessIdentity and Hold."""
+    """source: which rule named the user. mounts, sm_util_pct: see ProcessIdentity and Hold. since_ms: first seen."""
 
     user: str
     process: str
     pid: int
     memory_mb: Optional[int]
     type: ProcessType
+    since_ms: int
     source: UserSource
     mounts: Optional[str]
     sm_util_pct: Optional[float]
@@ -271,14 +272,14 @@ class StoreReader:
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
         for row in self._session.rows(
-            f"SELECT hold.device, user.name, process.name, pid, memory_mb, type, {_WHO} FROM hold"
-            " JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
+            f"SELECT hold.device, user.name, process.name, pid, memory_mb, type, hold.since_ms, {_WHO}"
+            " FROM hold JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
             " JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
             " WHERE is_open ORDER BY hold.id"
         ):
-            user, process, pid, memory_mb, kind, source, *rest = row[1:]
+            user, process, pid, memory_mb, kind, since_ms, source, *rest = row[1:]
             found[row[0]].append(
-                HolderRow(user, process, pid, memory_mb, PROCESS_TYPES[kind], USER_SOURCES[source], *rest)
+                HolderRow(user, process, pid, memory_mb, PROCESS_TYPES[kind], since_ms, USER_SOURCES[source], *rest)
             )
         return found
 

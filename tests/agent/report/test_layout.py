@@ -73,6 +73,13 @@ def test_a_line_in_colours_is_the_same_line_without_them() -> None:
     assert painted[:2] == plain[:2]
 
 
+def test_what_was_not_seen_takes_its_part_of_a_bar() -> None:
+    split = Table(("a", "b", "c"), "llr", (("x", Bar({"active": 1.0, "unobserved": 1.0}), "7"),))
+    for look in (PLAIN, Look(colour=True)):
+        line = re.sub("\x1b\\[[0-9]*m", "", lines_of(split, 20, look)[2])
+        assert line == "x  " + "█" * 7 + " " * 7 + "  7"
+
+
 def test_cells_stay_as_they_are() -> None:
     rows = (("007", "1e5"), ("1", "x"))
     assert lines_of(Table(("number", "name"), "rl", rows), 80) == [
