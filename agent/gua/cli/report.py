@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua report`."""
     add_period_options(parser)
     add_view_options(parser)
-    parser.add_argument("--user", metavar="USER", help="name this user only")
+    parser.add_argument("--user", type=_name, metavar="USER", help="name this user only")
     parser.add_argument(
         "--rules", metavar="RULES", help="judge the raw ticks again: active=5,held=500,unattributed=500,long=30m"
     )
@@ -75,6 +75,12 @@ def add_view_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
 
 
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a user has a name")
+    return text
+
+
 def _width(text: str) -> int:
     if not text.isdecimal() or int(text) not in _WIDTHS:
         raise argparse.ArgumentTypeError(f"width {text!r}: write a number of columns from 60 to 200")
@@ -84,7 +90,7 @@ def _width(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Print the report of the chosen database. Returns 0; a missing database is an error (2)."""
     settings = open_settings(options)
-    zone_name = options.tz or local_zone_name()
+    zone_name = _zone_name(options)
     clock = SystemClock()
     since_ms, until_ms = period_of(options, clock.now_ms(), zone_name)
     extras: dict[str, Any] = {"user": options.user, "timeline": options.format == "html"}
@@ -97,6 +103,18 @@ def run(options: argparse.Namespace) -> int:
         report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock, **extras)
         show_report(report, options)
     return 0
+
+
+def _zone_name(options: argparse.Namespace) -> str:
+    """The zone asked for, else this host's. A controller gives absolute times, so it may name one not known here.
+
+    Raises UsageError where people ask for such a zone: their times would be read as UTC.
+    """
+    if options.tz and options.frame is None and find_zone(options.tz) is None:
+        raise UsageError(
+            f"--tz {options.tz!r}: this host knows no such time zone: write one such as Europe/Berlin, or UTC"
+        )
+    return options.tz or local_zone_name()
 
 
 @contextlib.contextmanager
