@@ -6,6 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
+from gua.report.cells import Look
+from gua.report.layout import fit_table
+from gua.report.section import Table
+
 _ALIGN = {"l": "left", "r": "right"}
 # Stands in for blanks at the ends of a cell, which tabulate would strip: in a bar they are time that was not seen.
 _BLANK = "\ue000"
@@ -26,6 +30,12 @@ def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]], align: st
         colalign=[_ALIGN[letter] for letter in align],
     )
     return [line.replace(_BLANK, " ").rstrip() for line in text.splitlines()]
+
+
+def fitted_lines(table: Table, columns: int, look: Look) -> list[str]:
+    """The lines of a table made to fit `columns` terminal columns, see `layout.fit_table`."""
+    fitted = fit_table(table, columns, look)
+    return table_lines(fitted.headers, fitted.rows, fitted.align)
 
 
 def _kept(cell: str) -> str:

@@ -11,7 +11,7 @@ from wcwidth import wcswidth
 
 from gua.report.cells import Look
 from gua.report.layout import GAP, fit_table
-from gua.report.render_rows import table_lines
+from gua.report.render_rows import fitted_lines
 from gua.report.section import Bar, Table
 
 SPLIT = Bar({"active": 1.0})
@@ -22,13 +22,8 @@ def table(name: str, *, spare: tuple[int, ...] = ()) -> Table:
     return Table(("#", "name", "split", "hours"), "rllr", (("0", name, SPLIT, "24.0"),), elastic=(1,), spare=spare)
 
 
-def lines_of(given: Table, columns: int, look: Look = PLAIN) -> list[str]:
-    fitted = fit_table(given, columns, look)
-    return table_lines(fitted.headers, fitted.rows, fitted.align)
-
-
 def width_of(given: Table, columns: int) -> int:
-    return max(map(wcswidth, lines_of(given, columns)))
+    return max(map(wcswidth, fitted_lines(given, columns, PLAIN)))
 
 
 def test_a_bar_is_readable_first_then_names_are_whole_then_it_grows() -> None:
@@ -67,7 +62,7 @@ def test_wide_characters_take_two_columns(columns: int, shown: str) -> None:
 
 def test_a_line_in_colours_is_the_same_line_without_them() -> None:
     split = Table(("a", "b", "c"), "rll", (("7", Bar({"active": 1.0, "unobserved": 2.0, "unknown": 1.0}), "x"),))
-    plain, painted = (lines_of(split, 40, Look(colour=colour)) for colour in (False, True))
+    plain, painted = (fitted_lines(split, 40, Look(colour=colour)) for colour in (False, True))
     assert painted[2] != plain[2]
     assert re.sub("\x1b\\[[0-9]*m", "", painted[2]) == plain[2]
     assert painted[:2] == plain[:2]
@@ -76,13 +71,13 @@ def test_a_line_in_colours_is_the_same_line_without_them() -> None:
 def test_what_was_not_seen_takes_its_part_of_a_bar() -> None:
     split = Table(("a", "b", "c"), "llr", (("x", Bar({"active": 1.0, "unobserved": 1.0}), "7"),))
     for look in (PLAIN, Look(colour=True)):
-        line = re.sub("\x1b\\[[0-9]*m", "", lines_of(split, 20, look)[2])
+        line = re.sub("\x1b\\[[0-9]*m", "", fitted_lines(split, 20, look)[2])
         assert line == "x  " + "█" * 7 + " " * 7 + "  7"
 
 
 def test_cells_stay_as_they_are() -> None:
     rows = (("007", "1e5"), ("1", "x"))
-    assert lines_of(Table(("number", "name"), "rl", rows), 80) == [
+    assert fitted_lines(Table(("number", "name"), "rl", rows), 80, PLAIN) == [
         "number  name",
         "------------",
         "   007  1e5",
