@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gua.report.cells import Look
-from gua.report.layout import fit_table, table_lines
 from gua.report.notes import wrapped
 from gua.report.render_md import escaped
+from gua.report.render_rows import fitted_lines
 from gua.report.section import Section, Table
 
 MIN_WIDTH, MAX_WIDTH = 60, 200
@@ -52,7 +52,7 @@ def render_md(page: Page) -> str:
 def _section(section: Section, columns: int, look: Look) -> list[str]:
     lines = [look.bold(section.title)] if section.title else []
     for table in section.tables:
-        lines += table_lines(fit_table(table, columns), look)
+        lines += fitted_lines(table, columns, look)
     for line in section.lines:
         lines += wrapped(line, columns, hanging="  ")
     return lines + (wrapped(section.basis, columns) if section.basis else [])
