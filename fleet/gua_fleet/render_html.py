@@ -10,7 +10,6 @@ from html import escape
 
 from gua.model import State
 from gua.report.cells import hours, percent
-from gua.report.notes import rule_text
 from gua.shares import format_share, share
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
@@ -129,12 +128,11 @@ def _heat(document: Document, heat: str) -> str:
 
 
 def _told(document: Document) -> list[str]:
-    rules = [f"{rule_text(rule)}." for rule in document["rules"]]
     return [
         _list("Hosts without a report", rows_text.silent_lines(document)),
         _list("Hosts that judged by another rule", rows_text.apart_lines(document)),
         _list("Findings", rows_text.finding_lines(document)),
-        _list("Rule" if len(rules) < 2 else "Rules", rules),
+        "\n".join(map(_text, rows_text.rule_texts(document))),
     ]
 
 
