@@ -36,6 +36,7 @@ from gua_fleet.demo.fleet import database, make_fleet
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import Known, merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
+from gua_fleet.outcomes import MEANINGS
 from gua_fleet.people import Excuse
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_csv import render_csv
@@ -207,6 +208,15 @@ def doctor_checks() -> str:
     return "\n".join(lines) + "\n"
 
 
+def outcomes() -> str:
+    """What may become of a host, as a table."""
+    lines = ["| outcome | means | do |", "| --- | --- | --- |"]
+    for outcome, (meaning, cure) in MEANINGS.items():
+        name = f"{outcome.value}:STAGE" if outcome is Outcome.TIMEOUT else outcome.value
+        lines.append(f"| `{name}` | {meaning} | {cure} |")
+    return "\n".join(lines) + "\n"
+
+
 def _default(text: str) -> str:
     return text if text == "not set" else f"`{text}`"
 
@@ -218,6 +228,7 @@ def _screen(text: str) -> str:
 # file -> name of the block -> what belongs into it
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
+    "docs/fleet-ssh.md": {"outcomes": outcomes},
     "docs/fleet-report.md": {
         "report": lambda: _screen(render_fleet(demo_document())),
         "report-slide": lambda: _screen(report_for_a_slide()),

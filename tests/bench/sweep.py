@@ -1,11 +1,12 @@
-"""Client CPU of a sweep against OpenSSH's (`PYTHONPATH=agent:fleet python -m tests.bench.sweep [hosts]`): no test.
+"""What a sweep costs the controller (`PYTHONPATH=agent:fleet python -m tests.bench.sweep [hosts]`): figures, no test.
 
-One sshd on loopback stands for all hosts (default 100), each answering a `gua.report/1` of about 20 KB. The floor is
-`xargs -P16 ssh` with the same key and the cheap key exchange (SSH.md: the default one costs seven times as much).
+Ten sshd on loopback stand for all hosts (default 250), each answering a `gua.report/1` of about 20 or 200 KB. The floor
+is `xargs -P16 ssh` with the same key and the cheap key exchange (the default one costs seven times as much).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -13,44 +14,54 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gua_fleet.merge import merge_reports
-from gua_fleet.model import HostResult, Outcome
+import paramiko
+
+from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.report import report_probe
-from gua_fleet.render_table import render_fleet
+from gua_fleet.ssh.keep import KeptFleet
 from gua_fleet.ssh.sweep import SweepSettings, sweep
-from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
-from tests.fleet.ssh.sshd import Keys, Sshd, host
+from tests.documents import SINCE_MS, UNTIL_MS, card, report, states, user
+from tests.fleet.ssh import stalls
+from tests.fleet.ssh.sshd import Keys, Sshd, StandingSshd, host
 
 FORKS = 32
+SERVERS = 10
+STALL_DEADLINE_S = 6.0
+PROBE = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC")
 
 
-def document() -> dict[str, object]:
-    """Eight cards, a week of hours, some users: about 20 KB."""
+def document(size_bytes: int) -> dict[str, object]:
+    """Eight cards, a week of hours, some users, and holds until the size is reached."""
     cards = [card(f"GPU-{index:08x}-1111-2222-3333-444455556666", states(7200, 3600, 3600)) for index in range(8)]
     users = [user(f"user{number}", states(600, 300)) for number in range(12)]
     hours = [
         {"weekday": day, "hour": hour, "card_s": states(60, 40, 30)} for day in range(7) for hour in range(0, 24, 2)
     ]
-    return report(cards, users, hours_of_week=hours)
+    made = report(cards, users, hours_of_week=hours)
+    # what a newer agent might add: bulk that costs the wire, not the checks
+    made["more"] = "x" * max(0, size_bytes - len(json.dumps(made)))
+    return made
 
 
-def write_answer(folder: Path) -> Path:
+def write_answer(folder: Path, name: str, size_bytes: int) -> Path:
     """An agent in shell that costs the server little: the document, framed with whatever nonce it is given."""
-    body = json.dumps(document(), separators=(",", ":"))
-    (folder / "document").write_text(body)
-    digest = subprocess.run(["sha256sum", folder / "document"], capture_output=True, text=True, check=True).stdout[:64]
-    agent = folder / "gua"
+    body, file = json.dumps(document(size_bytes), separators=(",", ":")), folder / f"{name}.json"
+    file.write_text(body)
+    digest = subprocess.run(["sha256sum", file], capture_output=True, text=True, check=True).stdout[:64]
+    agent = folder / name
     agent.write_text(
         "#!/bin/sh\nfor nonce; do :; done\n"
-        f'echo "gua-frame-begin $nonce"; cat {folder}/document; echo; '
-        f'echo "gua-frame-end $nonce {len(body)} {digest}"\n'
+        f'echo "gua-frame-begin $nonce"; cat {file}; echo; echo "gua-frame-end $nonce {len(body)} {digest}"\n'
     )
     agent.chmod(0o755)
-    print(f"document: {len(body) / 1000:.0f} KB")  # noqa: T201 - a script
     return agent
+
+
+def say(what: str, figure: str, goal: str = "") -> None:
+    print(f"{what:<34} {figure:>10}  {goal}", flush=True)  # noqa: T201 - a script
 
 
 def cpu_s(who: int) -> float:
@@ -58,61 +69,113 @@ def cpu_s(who: int) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measured(what: str, who: int, work: Callable[[], object]) -> float:
-    """Client CPU seconds of `work`, printed with the wall time."""
+def measured(what: str, who: int, work: Callable[[], object], goal: str = "") -> float:
+    """CPU seconds of `work`, printed with the wall time."""
     cpu, wall = cpu_s(who), time.monotonic()
     work()
     cpu, wall = cpu_s(who) - cpu, time.monotonic() - wall
-    print(f"{what:<28} {cpu:6.2f} CPU s  {wall:6.2f} s")  # noqa: T201 - a script
+    say(what, f"{cpu:.2f} CPU s", f"{goal:<30} ({wall:.1f} s)")
     return cpu
 
 
-def main(number: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+def lost(results: Sequence[HostResult]) -> int:
+    return sum(result.outcome is not Outcome.OK for result in results)
+
+
+class Bench:
+    """The servers, and the same hosts with answers of several sizes."""
+
+    def __init__(self, folder: Path, number: int, stack: contextlib.ExitStack) -> None:
         (folder / "keys").mkdir()
-        keys, known, agent = Keys(folder / "keys"), folder / "known_hosts", write_answer(folder)
+        self.folder, self.number, self.stack, self.keys = folder, number, stack, Keys(folder / "keys")
+        self.known = folder / "known_hosts"
+        # bash reads no rc file that deep, and so costs every round the same
+        plain = ("LogLevel ERROR", "SetEnv SHLVL=5")
+        self.servers = [
+            stack.enter_context(StandingSshd(folder / f"sshd{index}", self.keys, *plain)) for index in range(SERVERS)
+        ]
+        self.known.write_text("".join(server.known_line() for server in self.servers))
+
+    def hosts(self, agent: Path, number: int | None = None) -> list[Host]:
+        return [
+            host(self._server(index), self.keys, self.known, agent, name=f"h{index}")
+            for index in range(self.number if number is None else number)
+        ]
+
+    def _server(self, index: int) -> Sshd:
+        return self.servers[index % SERVERS]
+
+    def floor(self, agent: Path) -> float:
+        ports = "\n".join(str(self._server(index).port) for index in range(self.number))
+        (self.folder / "ports").write_text(ports)
+        command = (
+            f"xargs -a {self.folder}/ports -P16 -I@ ssh -F none -i {self.keys.client} -p @ -o IdentitiesOnly=yes "
+            f"-o BatchMode=yes -o UserKnownHostsFile={self.known} -o GlobalKnownHostsFile=none "
+            f"-o KexAlgorithms=curve25519-sha256 127.0.0.1 {agent} {'0' * 32} > {self.folder}/out"
+        )
+
+        def run() -> None:
+            subprocess.run(command, shell=True, check=True)
+
+        return measured("floor: xargs ssh", resource.RUSAGE_CHILDREN, run)
+
+    def sweep_cost(self, what: str, agent: Path, goal: str) -> float:
+        hosts, results = self.hosts(agent), []
+
+        def ask() -> None:
+            results.extend(sweep(hosts, PROBE, SweepSettings(forks=FORKS, timeout_s=60)))
+
+        cost = measured(what, resource.RUSAGE_SELF, ask, goal)
+        if lost(results):
+            say("  lost", str(lost(results)), "goal 0")
+        return cost
+
+    def kept_cost(self, agent: Path) -> None:
+        with KeptFleet(self.hosts(agent), SweepSettings(forks=FORKS, timeout_s=60)) as fleet:
+            fleet.ask(PROBE)
+            for _ in range(2):
+                measured("refresh over kept connections", resource.RUSAGE_SELF, lambda: fleet.ask(PROBE), "goal 0.4")
+            measured("10 s of keeping them", resource.RUSAGE_SELF, lambda: time.sleep(10))
+
+    def losses(self, agent: Path) -> None:
+        hosts = self.hosts(agent, 100)
+        missing = sum(lost(sweep(hosts, PROBE, SweepSettings(forks=64, timeout_s=60))) for _ in range(20))
+        say("lost in 20 x 100 at 64 threads", str(missing), "goal 0")
+
+    def stalls(self, agent: Path) -> None:
+        key = paramiko.PKey.from_path(self.keys.host)
+        plain = (stalls.silent, stalls.endless_banner, stalls.banner_then_silence)
+        for conversation in (*plain, *(stalls.stalling(stage, key) for stage in ("auth", "open", "exec", "output"))):
+            with stalls.serving(conversation) as port:
+                known = self.folder / "stalled"
+                known.write_text(f"[127.0.0.1]:{port} {self.keys.public('host')}\n")
+                hosts = [*self.hosts(agent, 8), host(port, self.keys, known, agent, name="stalled")]
+                started_s = time.monotonic()
+                results = sweep(hosts, PROBE, SweepSettings(timeout_s=STALL_DEADLINE_S))
+                over_s = time.monotonic() - started_s - STALL_DEADLINE_S
+            others = lost(results) - 1
+            say(f"stall, {results[-1].outcome_text}", f"{over_s:+.2f} s", f"past the deadline, goal 0.5; {others} lost")
+
+
+def main(number: int) -> None:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
         os.environ["HOME"] = name
         os.environ.pop("SSH_AUTH_SOCK", None)
-        # bash reads no rc file that deep, and so costs every round the same
-        with Sshd(folder / "sshd", keys, "LogLevel ERROR", "SetEnv SHLVL=5") as server:
-            known.write_text(server.known_line())
-            hosts = [host(server, keys, known, agent, name=f"h{index}") for index in range(number)]
-            probe = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC")
-            results: list[HostResult] = []
-
-            def ask() -> None:
-                results.extend(sweep(hosts, probe, SweepSettings(forks=FORKS, timeout_s=60)))
-
-            command = (
-                f"seq {number} | xargs -P16 -I@ ssh -F none -i {keys.client} -p {server.port} -o IdentitiesOnly=yes "
-                f"-o BatchMode=yes -o UserKnownHostsFile={known} -o GlobalKnownHostsFile=none "
-                f"-o KexAlgorithms=curve25519-sha256 127.0.0.1 {agent} {'0' * 32} > {folder}/out"
-            )
-            floor = measured(
-                "floor: xargs ssh", resource.RUSAGE_CHILDREN, lambda: subprocess.run(command, shell=True, check=True)
-            )
-            first = measured("sweep, libraries to load", resource.RUSAGE_SELF, ask)
-            results.clear()
-            again = measured("sweep", resource.RUSAGE_SELF, ask)
-        lost = [result for result in results if result.outcome is not Outcome.OK]
-        print(f"lost: {len(lost)} {lost[0].detail if lost else ''}")  # noqa: T201 - a script
-        print(f"of the floor: {first / floor:.2f} with loading, {again / floor:.2f} without")  # noqa: T201 - a script
-        apart = [_as_agent(result, index) for index, result in enumerate(results)]
-        measured("merge and render", resource.RUSAGE_SELF, lambda: _show(apart))
-        print(f"peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")  # noqa: T201 - a script
-
-
-def _as_agent(result: HostResult, number: int) -> HostResult:
-    """The same answer from an agent of its own, for twins count once."""
-    told = result.document or {}
-    return HostResult(result.host, result.outcome, document={**told, "host": {**told["host"], "store_id": str(number)}})
-
-
-def _show(results: list[HostResult]) -> str:
-    merged = merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS)
-    return render_fleet(merged)
+        bench = Bench(folder, number, stack)
+        small, big = write_answer(folder, "small", 20_000), write_answer(folder, "big", 200_000)
+        bench.sweep_cost("sweep, libraries to load", small, "")
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        say("peak RSS", f"{peak_mb:.0f} MB", f"goal 65 and {number * 0.02:.0f} MB of documents")
+        floor = bench.floor(small)
+        cost = bench.sweep_cost(f"sweep of {number}, 20 KB", small, "goal 1.35 for 250")
+        say("  of the floor", f"{cost / floor:.2f}", "goal 0.46")
+        more = bench.sweep_cost(f"sweep of {number}, 200 KB", big, "")
+        say("  more than 20 KB", f"{100 * (more / cost - 1):+.0f} %", "goal +10")
+        bench.kept_cost(small)
+        bench.stalls(small)
+        bench.losses(small)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 250)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gua_fleet.model import NOT_FAILURES, Outcome
+from gua_fleet.outcomes import MEANINGS
 from tests.screens import BLOCKS, FILES, ROOT, with_blocks
 
 
@@ -14,9 +16,13 @@ def test_document_shows_what_the_program_prints(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_page_is_what_the_program_makes(name: str) -> None:
-    same = (ROOT / name).read_text(encoding="utf-8") == FILES[name]()
-    assert same, f"{name} is out of date; make screens writes it anew"
+def test_file_is_what_the_program_writes(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8") == FILES[name](), f"{name} is out of date; make screens writes it"
+
+
+def test_every_outcome_has_its_meaning_and_its_cure() -> None:
+    assert list(MEANINGS) == list(Outcome)
+    assert set(list(Outcome)[-4:]) == NOT_FAILURES - {Outcome.OK}  # as docs/fleet-ssh.md says
 
 
 def test_block_is_filled_and_the_rest_stays() -> None:

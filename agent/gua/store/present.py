@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Optional
 
 from gua.model import CardTick
@@ -53,7 +53,8 @@ class Present:
         self._session.connection.executemany(
             "INSERT OR REPLACE INTO card_now (device, tick, state, since_ms, until_ms, last_seen_ms, energy_j)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (astuple(self._rows[device]) for device in self._changed),
+            # In the order of the fields; dataclasses.astuple copies deeply, at ten times the cost
+            (tuple(vars(self._rows[device]).values()) for device in self._changed),
         )
         self._changed.clear()
 

@@ -17,8 +17,9 @@ from gua_fleet.inventory.load import Inventory, Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
+from gua_fleet.progress import watched
 from gua_fleet.show import one_line
-from gua_fleet.ssh.sweep import Progress, SweepSettings
+from gua_fleet.ssh.sweep import SweepSettings
 
 __all__ = [
     "Answers",
@@ -127,7 +128,9 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     Raises FleetError when there is nothing to ask.
     """
     inventory = read_inventory(options)
-    return ask_inventory(inventory, probe, _settings(options), progress=_progress(), notice=_notice)
+    settings = _settings(options)
+    with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+        return ask_inventory(inventory, probe, settings, progress=progress, notice=_notice)
 
 
 def ask_again(
@@ -136,7 +139,8 @@ def ask_again(
     """Ask some hosts of an earlier sweep another question: one result for each of them, in the same order."""
     hosts = [result.host for result in answers.results if result.host.name in names]
     inventory = replace(answers.inventory, hosts=tuple(hosts))
-    return ask_inventory(inventory, probe, _settings(options), progress=_progress(), notice=_notice).results
+    with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+        return ask_inventory(inventory, probe, _settings(options), progress=progress, notice=_notice).results
 
 
 def _settings(options: argparse.Namespace) -> SweepSettings:
@@ -169,18 +173,6 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
 
 def _notice(line: str) -> None:
     sys.stderr.write(f"ssh: {one_line(line, width=400)}\n")
-
-
-def _progress() -> Progress | None:
-    """A count that overwrites itself, where somebody is watching."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        sys.stderr.write(f"\r{done}/{total} hosts" if done < total else "\r\x1b[K")
-        sys.stderr.flush()
-
-    return show
 
 
 def _amount(text: str) -> int:

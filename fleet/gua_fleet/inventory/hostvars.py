@@ -76,11 +76,7 @@ def _ignored_arguments(variables: Variables) -> tuple[str, ...]:
     for name in ARGUMENTS:
         arguments = _arguments(variables, name)
         ignored += arguments.unknown
-        for keyword, value in arguments.options.items():
-            if keyword == "stricthostkeychecking" and value.lower() not in ("yes", "ask"):
-                ignored.append(f"StrictHostKeyChecking={value} (host keys are always checked, see --accept-new)")
-            elif keyword not in HONOURED and keyword not in HARMLESS:
-                ignored.append(keyword)
+        ignored += [keyword for keyword in arguments.options if keyword not in HONOURED and keyword not in HARMLESS]
     return tuple(dict.fromkeys(ignored))
 
 

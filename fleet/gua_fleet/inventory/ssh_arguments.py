@@ -22,6 +22,7 @@ _SWITCHES = {"4": ("addressfamily", "inet"), "6": ("addressfamily", "inet6")}
 HONOURED = frozenset(
     {"-F", "hostname", "port", "user", "identityfile", "identitiesonly", "identityagent", "proxyjump", "proxycommand"}
     | {"userknownhostsfile", "globalknownhostsfile", "hostkeyalias", "connecttimeout", "addressfamily"}
+    | {"revokedhostkeys"}
 )
 # Keywords that change nothing about those questions.
 HARMLESS = frozenset(

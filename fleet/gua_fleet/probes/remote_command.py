@@ -20,16 +20,19 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _KILL_AFTER_S = "2"
 
 
-def agent_argv(host: Host, arguments: Sequence[str], *, limit_s: float, as_agent_user: bool) -> tuple[str, ...]:
+def agent_argv(
+    host: Host, arguments: Sequence[str], *, limit_s: float, as_agent_user: bool, sudo_reads: bool = False
+) -> tuple[str, ...]:
     """The argument list that runs `gua ARGUMENTS` on this host, ended there after `limit_s` seconds.
 
-    as_agent_user: through `sudo -n`, which never asks for a password.
+    as_agent_user: through `sudo -n`, which never asks for a password; sudo_reads: it finds one on standard input.
     """
     guard = ("timeout", "-k", _KILL_AFTER_S, str(max(1, math.ceil(limit_s))))
-    prefix = ("sudo", "-n", "-u", AGENT_USER, *guard) if as_agent_user else guard
+    asking = ("-S", "-p", "") if sudo_reads else ("-n",)
+    prefix = ("sudo", *asking, "-u", host.become_user or AGENT_USER, *guard) if as_agent_user else guard
     if host.gua_command:
         return (*prefix, *host.gua_command, *arguments)
-    script = f'{_SEARCH}exec {" ".join(prefix)} "$gua" "$@"'
+    script = f'{_SEARCH}exec {command_line(prefix)} "$gua" "$@"'
     return ("/bin/sh", "-c", script, "gua", *arguments)
 
 

@@ -14,6 +14,7 @@ from gua.errors import UsageError
 from gua.schemas import load_schema
 from gua.text import shown
 from gua.units import parse_time_ms
+from gua_fleet.probes.quick_shape import quick_check
 
 # Deeper than any document of ours by far, and shallow enough for every JSON library to write it again.
 MOST_NESTED = 100
@@ -28,16 +29,24 @@ class Misshapen(ValueError):
 
 def check_shape(document: Any, schema: str) -> None:
     """Raise Misshapen unless `document` has the shape of the agent's `schema` (`gua.report/1`)."""
-    from fastjsonschema import JsonSchemaValueException  # only commands that ask hosts need it
-
     if _is_nested_beyond(document, MOST_NESTED):
         raise Misshapen("the document is nested beyond reason")
+    name = schema.replace("/", ".")
+    if _quick(name)(document):
+        return
+    from fastjsonschema import JsonSchemaValueException  # only for saying what is wrong: see quick_shape
+
     try:
-        _validator(schema.replace("/", "."))(document)
+        _validator(name)(document)
     except JsonSchemaValueException as exc:
-        name = exc.name or "data"
-        place, problem = name.removeprefix("data").lstrip("."), exc.message.removeprefix(name)
+        at = exc.name or "data"
+        place, problem = at.removeprefix("data").lstrip("."), exc.message.removeprefix(at)
         raise Misshapen(shown(f"{place or 'the document'}{problem}", 200)) from None
+
+
+@lru_cache(maxsize=8)
+def _quick(name: str) -> Callable[[Any], bool]:
+    return quick_check(_relaxed(load_schema(name)), {"date-time": _is_time})
 
 
 @lru_cache(maxsize=8)
@@ -65,6 +74,7 @@ def _relaxed(schema: Any) -> Any:
     return relaxed
 
 
+@lru_cache(maxsize=1024)  # a document says the same few again and again
 def _is_time(text: str) -> bool:
     """Whether it is a time that there is: of the right form is also the 31st of February."""
     try:
@@ -75,13 +85,14 @@ def _is_time(text: str) -> bool:
 
 
 def _is_nested_beyond(document: Any, most: int) -> bool:
-    level = [document]
+    level = [document] if isinstance(document, (dict, list)) else []
     for _ in range(most):
-        level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
         if not level:
             return False
     return True
-
-
-def _children(node: Any) -> Any:
-    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()

@@ -32,6 +32,7 @@ class Attempt:
         self.started_s = time.monotonic()
         self.deadline_s = self.started_s + timeout_s
         self.stage: Stage = "connect"
+        self.closed = threading.Event()  # set by whoever called `close`, when it is through
         self._cancellers: list[Callable[[], object]] = []
         self._cancelled = False
         self._closing = contextlib.ExitStack()
@@ -59,6 +60,10 @@ class Attempt:
                 return
         canceller()
 
+    def give_up(self) -> None:
+        """Tell the attempt's own thread to end it at its next look at the clock, politely to the other side."""
+        self._cancelled = True
+
     def cancel(self) -> None:
         """End the attempt from outside. Never blocks; the attempt's own thread does the tidying up."""
         with self._lock:
@@ -69,6 +74,12 @@ class Attempt:
     def on_close(self, closer: Callable[[], object]) -> None:
         """Have `closer` called by `close`, the last one first. A closer may block; it is not called by `cancel`."""
         self._closing.callback(closer)
+
+    def hand_over(self) -> contextlib.ExitStack:
+        """What `close` would have freed, for somebody who keeps the connection."""
+        with self._lock:
+            self._cancellers = []
+        return self._closing.pop_all()
 
     def close(self) -> None:
         """Free what the attempt holds: for its own thread, once the result is handed over."""

@@ -13,6 +13,7 @@ import enum
 import hashlib
 import hmac
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,13 @@ class KnownHosts:
 def host_key_name(host: str, port: int) -> str:
     """The name a host's key is filed under."""
     return host if port == 22 else f"[{host}]:{port}"
+
+
+def hashed_name(name: str) -> str:
+    """The same name as HashKnownHosts writes it, under a salt of its own: it can be found again, but not read."""
+    salt = secrets.token_bytes(hashlib.sha1().digest_size)
+    digest = hmac.digest(salt, name.lower().encode(), "sha1")
+    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"
 
 
 def read_known_hosts(files: Iterable[Path]) -> KnownHosts:

@@ -18,15 +18,17 @@ from gua_fleet.ssh.attempt import Attempt
 READ_BYTES = 64 << 10
 
 
-def ask_local(attempt: Attempt, argv: Sequence[str], *, cap_bytes: int) -> Answer:
-    """What `argv` prints, run without a shell. Its whole process group dies at the deadline or above the cap.
+def ask_local(attempt: Attempt, argv: Sequence[str], *, cap_bytes: int, stdin: bytes = b"") -> Answer:
+    """What `argv` prints, run without a shell and given `stdin` (less than a pipe holds) to read.
+
+    Its whole process group dies at the deadline or above the cap.
 
     Raises HostFailure: it cannot be started, or the deadline passed.
     """
     attempt.stage = "exec"
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
     except FileNotFoundError:
         return Answer(127, b"", f"{argv[0]}: not found".encode())
@@ -34,6 +36,9 @@ def ask_local(attempt: Attempt, argv: Sequence[str], *, cap_bytes: int) -> Answe
         raise HostFailure(Outcome.AGENT_MISSING, f"{argv[0]} cannot be started: {exc.strerror}") from exc
     attempt.on_cancel(lambda: _kill_group(process))
     attempt.stage = "output"
+    assert process.stdin is not None  # for the type checker: it was asked for
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(stdin)
     try:
         return _read(attempt, process, cap_bytes)
     finally:

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -44,6 +44,10 @@ class Proxy:
         lines = self.errors.read()[-4096:].decode("utf-8", "replace").splitlines()
         return tuple(line.strip() for line in lines if line.strip())
 
+    def recorded(self) -> tuple[str, ...]:
+        """The host keys that OpenSSH wrote down, in its own words."""
+        return tuple(line for line in self.said() if "Permanently added" in line)
+
     def kill(self) -> None:
         """End it and whatever it started, without waiting."""
         hang_up(self.connection)
@@ -64,28 +68,31 @@ class Proxy:
         self.errors.close()
 
 
-def proxy_argv(target: Target, *, accept_new: bool) -> list[str]:
-    """The command that connects its stdin and stdout to the target. Raises HostFailure: ssh is needed and missing."""
+def proxy_argv(target: Target, accepts_new: Callable[[str], bool]) -> list[str]:
+    """The command that connects its stdin and stdout to the target. Raises HostFailure: ssh is needed and missing.
+
+    accepts_new: whether the key of this jump host (one of the chain) may be recorded when it is new.
+    """
     if target.proxy_command:
         return ["/bin/sh", "-c", f"exec {_expand(target.proxy_command, target)}"]
     ssh = shutil.which("ssh")
     if ssh is None:
         raise HostFailure(Outcome.UNREACHABLE, "a jump host needs the OpenSSH client on this machine: install `ssh`")
-    policy = "accept-new" if accept_new else "yes"
-    common = [ssh, "-o", "BatchMode=yes", "-o", f"StrictHostKeyChecking={policy}", "-o", "ControlPersist=no"]
+    common = [ssh, "-o", "BatchMode=yes", "-o", "ControlPersist=no"]
     common += ["-F", target.config_file] if target.config_file else []
-    return _hop_argv(common, (target.jump or "").split(","), f"[{target.address}]:{target.port}")
+    return _hop_argv(common, target.hops, f"[{target.address}]:{target.port}", accepts_new)
 
 
-def _hop_argv(common: list[str], hops: list[str], to: str) -> list[str]:
+def _hop_argv(common: list[str], hops: Sequence[str], to: str, accepts_new: Callable[[str], bool]) -> list[str]:
     """`ssh` to the last hop, through those before it. Not by -J: that would leave their host keys to ssh_config."""
     *before, last = hops
     through: list[str] = []
     if before:
-        inner = _hop_argv(common, before, _NEXT_HOP)
+        inner = _hop_argv(common, before, _NEXT_HOP, accepts_new)
         command = command_line([word if word == _NEXT_HOP else word.replace("%", "%%") for word in inner])
         through = ["-o", f"ProxyCommand={command}"]
-    return [*common, *through, "-W", to, last if "://" in last else f"ssh://{last}"]
+    policy = ["-o", f"StrictHostKeyChecking={'accept-new' if accepts_new(last) else 'yes'}"]
+    return [*common, *policy, *through, "-W", to, last if "://" in last else f"ssh://{last}"]
 
 
 def start_proxy(attempt: Attempt, argv: Sequence[str]) -> Proxy:
@@ -123,7 +130,11 @@ def proxy_failure(proxy: Proxy, target: Target) -> HostFailure | None:
     through = f"through jump host {target.jump}" if target.jump else "through its proxy command"
     detail = f"{through}: {', '.join(said[-2:]) or f'it ended with status {proxy.process.returncode}'}"
     if "IDENTIFICATION HAS CHANGED" in text:
-        return HostFailure(Outcome.HOST_KEY_CHANGED, f"{through}: its host key has changed")
+        place = re.search(r"Offending .*? in (\S+:\d+)", text)
+        where = f" from that in {place.group(1)}" if place else ""
+        return HostFailure(Outcome.HOST_KEY_CHANGED, f"{through}: its host key has changed{where}")
+    if "is marked as revoked" in text or "revoked" in text.lower():
+        return HostFailure(Outcome.HOST_KEY_CHANGED, f"{through}: its host key is revoked: do not trust that host")
     if "Host key verification failed" in text:
         return HostFailure(Outcome.HOST_KEY_UNKNOWN, f"{through}: its host key is not on file: connect there once")
     denied = next((line for line in said if "Permission denied" in line), None)

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Host, HostResult, Outcome, Stage
 from gua_fleet.probes.probe import Probe
-from gua_fleet.probes.remote_command import agent_argv
-from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
-from gua_fleet.ssh.local import ask_local
-
-if TYPE_CHECKING:
-    from gua_fleet.ssh.connect import Connector
-
-Progress = Callable[[int, int], object]
-"""Called with (hosts done, hosts in all) whenever one is done."""
-
-Notice = Callable[[str], object]
-"""Called with one line for the reader."""
+from gua_fleet.ssh.stop import stop_signals
+from gua_fleet.ssh.talk import Talk, failed
 
 # A month of a big host's history is a few hundred kilobytes; anything near this is not a report.
 OUTPUT_CAP_BYTES = 32 << 20
+# How long an interrupted sweep waits for its threads to end their hosts' commands and their own `ssh`.
+_GOODBYE_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +34,26 @@ class SweepSettings:
     cap_bytes: int = OUTPUT_CAP_BYTES
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How far a sweep is. done, failed, total: hosts. running: those being asked, with seconds, the slowest first.
+    latest: the result that has just come.
+    """
+
+    done: int
+    failed: int
+    total: int
+    running: tuple[tuple[str, float], ...]
+    latest: HostResult
+
+
+Progress = Callable[[Standing], object]
+"""Called whenever a host is done."""
+
+Notice = Callable[[str], object]
+"""Called with one line for the reader."""
+
+
 def sweep(
     hosts: Sequence[Host],
     probe: Probe,
@@ -54,53 +64,49 @@ def sweep(
 ) -> tuple[HostResult, ...]:
     """One result per host, in the order given. Ends within the deadlines even if a library call never returns.
 
-    Ctrl-C ends the sweep early: what came so far is kept, the rest is a time-out that says so.
+    Ctrl-C, SIGTERM and SIGHUP end the sweep early: what came so far is kept, the rest is a time-out that says so.
     notice: told, line by line, which host keys were recorded and what in known_hosts or ssh_config was left out.
     Raises FleetError before anybody is asked where every key needs a passphrase that nobody can give.
     """
-    running = _Sweep(hosts, probe, settings, progress)
-    results = running.run()
-    for line in running.notes(results):
+    talk = Talk(hosts, settings)
+    talk.refuse_locked_keys()
+    results = Sweep(hosts, probe, settings, talk, progress).run()
+    for line in talk.notes(results):
         notice(line)
     return results
 
 
-class _Sweep:
+class Sweep:
     """A thread per host, at most `forks` that still count. All are daemons and none is ever joined: a thread stuck
     in a library call is abandoned with its host's outcome recorded, and must not keep the program from ending.
     """
 
-    def __init__(self, hosts: Sequence[Host], probe: Probe, settings: SweepSettings, progress: Progress | None) -> None:
+    def __init__(
+        self, hosts: Sequence[Host], probe: Probe, settings: SweepSettings, talk: Talk, progress: Progress | None
+    ) -> None:
         self._hosts = hosts
         self._probe = probe
         self._settings = settings
+        self._talk = talk
         self._progress = progress
-        self._connector = _connector(hosts, settings)
         self._results: dict[int, HostResult] = {}
         self._running: dict[int, Attempt] = {}
         self._done: queue.SimpleQueue[tuple[int, HostResult]] = queue.SimpleQueue()
+        self._failed = 0
 
     def run(self) -> tuple[HostResult, ...]:
-        asked = [host for host in self._hosts if not _left_out(host)]
-        if self._connector is not None and all(host.connection == "ssh" for host in asked):
-            self._connector.refuse_locked_keys(asked)
+        """One result per host; see `sweep`."""
         waiting = iter(range(len(self._hosts)))
         try:
-            self._start(waiting)
-            while self._running:
-                self._collect()
-                self._expire()
+            with stop_signals():
                 self._start(waiting)
+                while self._running:
+                    self._collect()
+                    self._expire()
+                    self._start(waiting)
         except KeyboardInterrupt:
             self._interrupt()
         return tuple(self._results[index] for index in range(len(self._hosts)))
-
-    def notes(self, results: Sequence[HostResult]) -> tuple[str, ...]:
-        """Lines for the reader. An odd line of known_hosts is only told when a host's key was not found there."""
-        if self._connector is None:
-            return ()
-        missed = any(result.outcome is Outcome.HOST_KEY_UNKNOWN for result in results)
-        return (*self._connector.notes(), *(self._connector.host_key_warnings() if missed else ()))
 
     def _start(self, waiting: Iterable[int]) -> None:
         while len(self._running) < self._settings.forks:
@@ -108,25 +114,26 @@ class _Sweep:
             if index is None:
                 return
             host = self._hosts[index]
-            left_out = _left_out(host)
-            if left_out:
-                self._record(index, left_out)
+            result = left_out(host)
+            if result:
+                self._record(index, result)
                 continue
             attempt = Attempt(host, self._settings.timeout_s)
             try:
                 threading.Thread(target=self._work, args=(index, attempt), name=f"ask {host.name}", daemon=True).start()
             except RuntimeError as exc:  # this machine has no thread left to give
-                self._record(index, _failed(attempt, HostFailure(Outcome.UNREACHABLE, f"{exc}: give fewer --forks")))
+                self._record(index, failed(attempt, HostFailure(Outcome.UNREACHABLE, f"{exc}: give fewer --forks")))
                 continue
             self._running[index] = attempt
 
     def _work(self, index: int, attempt: Attempt) -> None:
-        self._done.put((index, _ask_host(attempt, self._probe, self._settings, self._connector)))
+        self._done.put((index, self._talk.ask(index, attempt, self._probe)))
         with contextlib.suppress(Exception):  # the answer is in: trouble with hanging up is nobody's
             attempt.close()
+        attempt.closed.set()
 
     def _collect(self) -> None:
-        """Wait for an answer or the next deadline; take every answer that is there."""
+        """Wait for an answer or the next deadline."""
         next_deadline_s = min(attempt.deadline_s for attempt in self._running.values())
         try:
             index, result = self._done.get(timeout=max(0.0, next_deadline_s - time.monotonic()))
@@ -141,33 +148,35 @@ class _Sweep:
         for index, attempt in list(self._running.items()):
             if attempt.deadline_s <= now_s:
                 del self._running[index]
-                self._record(index, _failed(attempt, attempt.timeout()))
                 attempt.cancel()
+                self._record(index, failed(attempt, attempt.timeout()))
 
     def _interrupt(self) -> None:
         for index, attempt in self._running.items():
-            attempt.cancel()
+            attempt.give_up()
             self._results[index] = _interrupted(attempt.host, attempt.stage)
         for index, host in enumerate(self._hosts):
             if index not in self._results:
-                self._results[index] = _left_out(host) or _interrupted(host, "connect")
+                self._results[index] = left_out(host) or _interrupted(host, "connect")
+        end_s = time.monotonic() + _GOODBYE_S
+        for attempt in self._running.values():
+            # politely where a command runs, which looks at the clock by itself; else there is nothing to be polite to
+            if attempt.stage != "output" or not attempt.closed.wait(max(0.0, end_s - time.monotonic())):
+                attempt.cancel()
+        for attempt in self._running.values():
+            attempt.closed.wait(max(0.0, end_s - time.monotonic()))
 
     def _record(self, index: int, result: HostResult) -> None:
         self._results[index] = result
+        self._failed += result.failed
         if self._progress:
-            self._progress(len(self._results), len(self._hosts))
+            running = sorted(((a.host.name, a.elapsed_s()) for a in self._running.values()), key=lambda pair: -pair[1])
+            done, total = len(self._results), len(self._hosts)
+            self._progress(Standing(done, self._failed, total, tuple(running), result))
 
 
-def _connector(hosts: Sequence[Host], settings: SweepSettings) -> Connector | None:
-    """What SSH connections share; None when no host needs one, because the libraries take 0.2 s to load."""
-    if not any(host.connection == "ssh" and not _left_out(host) for host in hosts):
-        return None
-    from gua_fleet.ssh.connect import Connector  # only now: see above
-
-    return Connector(accept_new=settings.accept_new)
-
-
-def _left_out(host: Host) -> HostResult | None:
+def left_out(host: Host) -> HostResult | None:
+    """The result of a host that is not asked; None for one that is."""
     if host.maintenance:
         return HostResult(host, Outcome.MAINTENANCE, host.maintenance)
     if host.skip_reason:
@@ -177,33 +186,3 @@ def _left_out(host: Host) -> HostResult | None:
 
 def _interrupted(host: Host, stage: Stage) -> HostResult:
     return HostResult(host, Outcome.TIMEOUT, "interrupted before it answered", stage=stage)
-
-
-def _ask_host(attempt: Attempt, probe: Probe, settings: SweepSettings, connector: Connector | None) -> HostResult:
-    """The host's result; never raises, because a thread that dies would lose its host."""
-    try:
-        return _converse(attempt, probe, settings, connector)
-    except HostFailure as failure:
-        return _failed(attempt, failure)
-    except Exception as exc:  # noqa: BLE001 - the guard of one host: a defect there must not cost the others
-        detail = f"unexpected {type(exc).__name__}: {exc} (a defect of gua-fleet; please report it)"
-        return _failed(attempt, HostFailure(Outcome.UNREACHABLE, detail))
-
-
-def _converse(attempt: Attempt, probe: Probe, settings: SweepSettings, connector: Connector | None) -> HostResult:
-    host, nonce = attempt.host, secrets.token_hex(16)
-    as_agent_user = probe.writes and host.become
-    argv = agent_argv(host, probe.argv(nonce), limit_s=attempt.timeout_s, as_agent_user=as_agent_user)
-    if connector is None or host.connection == "local":
-        answer = ask_local(attempt, argv, cap_bytes=settings.cap_bytes)
-    else:
-        answer = connector.ask(attempt, argv, cap_bytes=settings.cap_bytes)
-    reading = probe.interpret(host, answer, nonce)
-    stage = attempt.stage if reading.outcome is Outcome.TIMEOUT else None
-    elapsed_s, answered_at_ms = attempt.elapsed_s(), round(time.time() * 1000)
-    return HostResult(host, reading.outcome, reading.detail, reading.document, stage, elapsed_s, answered_at_ms)
-
-
-def _failed(attempt: Attempt, failure: HostFailure) -> HostResult:
-    detail = one_line(failure.detail, width=400)
-    return HostResult(attempt.host, failure.outcome, detail, None, failure.stage, attempt.elapsed_s())

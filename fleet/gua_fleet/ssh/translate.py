@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import paramiko
 from paramiko.auth_strategy import AuthFailure
+from paramiko.ssh_exception import PartialAuthentication
 
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Outcome
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.target import Target
 
+# Everything the two libraries and the operating system raise when a conversation fails.
+FAILURES = (OSError, EOFError, paramiko.SSHException, HostFailure)
 # What the library says when its own limits end a stage, at which the sweep's deadline may not have passed yet.
 _TIMED_OUT = ("No existing session", "Timeout opening channel", "Authentication timeout", "timed out")
 
 
-def translate(exc: Exception, attempt: Attempt, target: Target, offered: list[str]) -> HostFailure:
-    """The failure that `exc` means at the attempt's stage. offered: the keys that were tried, in words."""
+def translate(
+    exc: BaseException, attempt: Attempt, target: Target, offered: Sequence[str], *, has_password: bool = False
+) -> HostFailure:
+    """The failure that `exc` means at the attempt's stage. offered: what was tried to be let in, in words."""
     if isinstance(exc, HostFailure):
         return exc
     if attempt.cancelled or _is_timeout(exc):
         return attempt.timeout()
     if isinstance(exc, AuthFailure):
-        return _not_let_in(exc, attempt, target, offered)
+        return _not_let_in(exc, attempt, target, offered, has_password)
     if isinstance(exc, paramiko.ssh_exception.IncompatiblePeer):
         return HostFailure(Outcome.UNREACHABLE, f"no common SSH algorithm, its server is too old: {exc}")
     if isinstance(exc, paramiko.ChannelException):
         return HostFailure(Outcome.UNREACHABLE, f"the host refuses a session: {exc.text}")
     if attempt.stage == "connect":
-        return HostFailure(Outcome.UNREACHABLE, f"{target.address} port {target.port} does not speak SSH: {_why(exc)}")
+        busy = ", or takes no more log-ins just now" if is_refused_banner(exc) else ""
+        detail = f"{target.address} port {target.port} does not speak SSH{busy}: {_why(exc)}"
+        return HostFailure(Outcome.UNREACHABLE, detail)
     if attempt.stage == "exec":
         return HostFailure(Outcome.BAD_OUTPUT, f"the host refuses to run commands for {target.user}: {_why(exc)}")
     return HostFailure(Outcome.UNREACHABLE, f"the connection was lost at {attempt.stage}: {_why(exc)}")
+
+
+def is_refused_banner(exc: BaseException) -> bool:
+    """Whether the server hung up before it had said who it is, as sshd does beyond its MaxStartups."""
+    if isinstance(exc, (ConnectionResetError, BrokenPipeError, EOFError)):
+        return True
+    behind = isinstance(exc.__context__, (ConnectionResetError, BrokenPipeError, EOFError))
+    return isinstance(exc, paramiko.SSHException) and "protocol banner" in str(exc) and behind
 
 
 def _is_timeout(exc: BaseException) -> bool:
@@ -40,17 +57,42 @@ def _is_timeout(exc: BaseException) -> bool:
     return isinstance(exc, paramiko.SSHException) and any(words in str(exc) for words in _TIMED_OUT)
 
 
-def _not_let_in(exc: AuthFailure, attempt: Attempt, target: Target, offered: list[str]) -> HostFailure:
+def _not_let_in(
+    exc: AuthFailure, attempt: Attempt, target: Target, offered: Sequence[str], has_password: bool
+) -> HostFailure:
     results = [pair.result for pair in exc.result]
     if any(_is_timeout(result) for result in results if isinstance(result, Exception)):
         return attempt.timeout()
     tried = ", ".join(offered) or "no key: none is named, in an agent, or in ~/.ssh"
-    allowed = next((r.allowed_types for r in results if isinstance(r, paramiko.BadAuthenticationType)), None)
-    takes = f"; it takes {', '.join(allowed)}" if allowed and any(allowed) else ""
-    return HostFailure(Outcome.AUTH_FAILED, f"{target.user}@{target.address} was not let in; tried {tried}{takes}")
+    taken = any(isinstance(result, PartialAuthentication) for result in results)
+    allowed = next((r.allowed_types for r in reversed(results) if isinstance(r, _NAMES_METHODS)), ())
+    wants = _wants(tuple(filter(None, allowed)), taken, has_password)
+    detail = f"{target.user}@{target.address} was not let in; tried {tried}{f'; {wants}' if wants else ''}"
+    return HostFailure(Outcome.AUTH_FAILED, detail)
 
 
-def _why(exc: Exception) -> str:
+_NAMES_METHODS = (paramiko.BadAuthenticationType, PartialAuthentication)
+
+
+def _wants(allowed: Sequence[str], key_taken: bool, has_password: bool) -> str | None:
+    """What the server would let in, and what to do about it, in words."""
+    if not allowed:
+        return None
+    if key_taken:
+        return f"it wants {', '.join(allowed)} beside the key: a second factor typed in is not supported"
+    if "password" in allowed and not has_password:
+        return f"it takes {', '.join(allowed)}: for a password use --ask-pass"
+    if all(method.startswith("gssapi") for method in allowed):
+        return "it takes Kerberos (GSSAPI) alone, which is not supported: install a key there"
+    if set(allowed) == {"keyboard-interactive"}:
+        more = "" if has_password else ", a plain password goes with --ask-pass"
+        return f"it asks at the keyboard: one-time passwords are not supported{more}"
+    if set(allowed) == {"hostbased"}:
+        return "it takes host-based log-in alone, which is not supported: install a key there"
+    return f"it takes {', '.join(allowed)}"
+
+
+def _why(exc: BaseException) -> str:
     return (
         str(exc).strip() or "it closed the connection" if not isinstance(exc, EOFError) else "it closed the connection"
     )

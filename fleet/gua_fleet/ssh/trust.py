@@ -17,10 +17,12 @@ from gua_fleet.ssh.hostkeys import (
     KnownHosts,
     Trust,
     fingerprint,
+    hashed_name,
     host_key_name,
     key_type_of,
     read_known_hosts,
 )
+from gua_fleet.ssh.revoked import refuse_revoked
 from gua_fleet.ssh.target import Target
 
 
@@ -45,9 +47,10 @@ class HostKeys:
 
     def check(self, target: Target, blob: bytes) -> None:
         """Return when the key is the target's, else raise HostFailure with what to do."""
+        refuse_revoked(target, blob)
         if _believed(self._of(target), target, blob):
             return
-        if not self._accept_new:
+        if not (self._accept_new or target.accept_new):
             raise HostFailure(Outcome.HOST_KEY_UNKNOWN, _unknown(target, blob))
         self._record(target, blob)
 
@@ -64,7 +67,7 @@ class HostKeys:
             with _locked(file) as descriptor:
                 if _believed(read_known_hosts(target.known_hosts), target, blob):
                     return
-                _append(descriptor, name, blob)
+                _append(descriptor, hashed_name(name) if target.hash_names else name, blob)
         except OSError as exc:
             raise HostFailure(
                 Outcome.HOST_KEY_UNKNOWN, f"its key cannot be recorded in {file}: {exc.strerror}"

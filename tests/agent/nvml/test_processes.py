@@ -130,3 +130,15 @@ def test_pid_max_is_the_kernels_and_the_highest_of_all_where_unreadable(
     (tmp_path / "sys" / "kernel").mkdir(parents=True)
     (tmp_path / "sys" / "kernel" / "pid_max").write_text("32768\n")
     assert read_pid_max() == 32768
+
+
+def test_list_that_grows_between_the_two_calls_is_asked_again(read_card: ReadCard) -> None:
+    reading = read_card(
+        Card("GPU-a", processes=(Process(7, GIB),), rules=(Error(COMPUTE, "INSUFFICIENT_SIZE", first=2),))
+    )
+    assert (reading.processes, reading.faults) == ((GpuProcess(7, ProcessType.COMPUTE, 1024),), {})
+
+
+def test_list_that_never_stops_growing_is_given_up(read_card: ReadCard) -> None:
+    reading = read_card(Card("GPU-a", processes=(Process(7, GIB),), rules=(Error(COMPUTE, "INSUFFICIENT_SIZE"),)))
+    assert (reading.processes, reading.faults["compute_processes"].error) == (None, "INSUFFICIENT_SIZE")

@@ -17,6 +17,7 @@ from gua.units import parse_time_ms
 from gua_fleet.anonymous import without_names
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.probes import shape
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.probes.probe import Probe, Reading
@@ -97,6 +98,38 @@ def test_report_with_one_odd_place_is_refused_or_can_be_shown(path: tuple[Any, .
 def test_every_schema_of_the_agent_is_understood(name: str) -> None:
     with pytest.raises(Misshapen, match="the document must be object"):
         check_shape([], name.replace(".1", "/1"))
+
+
+@pytest.mark.parametrize("path", list(places(GOLDEN)), ids=lambda path: ".".join(map(str, path)))
+def test_quick_check_never_says_yes_where_the_library_says_no(path: tuple[Any, ...]) -> None:
+    for value in [*ODD, MISSING]:
+        document = altered(GOLDEN, path, value)
+        if shape._quick("gua.report.1")(document):
+            shape._validator("gua.report.1")(document)  # raises
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_quick_check_understands_every_keyword_of_our_schemas(name: str) -> None:
+    """Else every document would take the long way, and nobody would see why."""
+    assert "_no" not in _functions_in(shape._quick(name))
+
+
+def _functions_in(check: Any, seen: frozenset[int] = frozenset()) -> set[str]:
+    if id(check) in seen or not callable(check) or not getattr(check, "__closure__", None):
+        return {getattr(check, "__name__", "")}
+    found = {check.__name__}
+    for cell in check.__closure__:
+        content = cell.cell_contents
+        parts = content if isinstance(content, list) else content.values() if isinstance(content, dict) else [content]
+        for part in parts:
+            inner = part[1] if isinstance(part, tuple) else part
+            found |= _functions_in(inner, seen | {id(check)})
+    return found
+
+
+def test_quick_check_says_yes_to_what_agents_say() -> None:
+    assert shape._quick("gua.report.1")(GOLDEN)
+    assert shape._quick("gua.doctor.1")(DOCTOR)
 
 
 def test_shape_names_the_place() -> None:

@@ -9,7 +9,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -63,60 +65,106 @@ class Keys:
 
 
 class Sshd:
-    """A server on 127.0.0.1:port. settings: more lines of sshd_config."""
+    """A server on 127.0.0.1:port. settings: more lines of sshd_config.
 
-    def __init__(self, folder: Path, keys: Keys, *settings: str, host_keys: tuple[str, ...] = ("host",)) -> None:
-        self.port = free_port()
+    The listening socket is ours from the start, with an `sshd -i` for each connection: no other server can get the
+    port, none is ever refused because sshd is not up yet, and each sshd ends with its connection, so with the tests.
+    greeting: sent before sshd speaks, as a server may.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        keys: Keys,
+        *settings: str,
+        host_keys: tuple[str, ...] = ("host",),
+        greeting: bytes = b"",
+        wrapper: tuple[str, ...] = (),
+    ) -> None:
+        folder.mkdir()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = int(self._listener.getsockname()[1])
         self._keys = keys
         self._host_keys = host_keys
-        folder.mkdir()
+        self._greeting = greeting
+        self._command = [*wrapper, find_sshd(), "-i", "-e", "-f", str(folder / "config")]
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._write_config(folder, settings)
+        self._log = (folder / "log").open("ab")
+
+    def _write_config(self, folder: Path, settings: Sequence[str]) -> None:
         authorized = folder / "authorized_keys"
-        authorized.write_text((keys.folder / "client.pub").read_text())
-        self._log = folder / "log"
-        self._config = folder / "config"
+        authorized.write_text((self._keys.folder / "client.pub").read_text())
         lines = [
+            *settings,  # first, for the first of two wins
             f"Port {self.port}",
             "ListenAddress 127.0.0.1",
-            *(f"HostKey {keys.folder / name}" for name in host_keys),
+            *(f"HostKey {self._keys.folder / name}" for name in self._host_keys),
             f"AuthorizedKeysFile {authorized}",
             "StrictModes no",
             "UsePAM no",
             "PasswordAuthentication no",
             "KbdInteractiveAuthentication no",
             "PermitRootLogin yes",
-            "MaxStartups 100",
+            "MaxStartups 1000",
             "PidFile none",
-            *settings,
         ]
-        self._config.write_text("\n".join(lines) + "\n")
+        (folder / "config").write_text("\n".join(lines) + "\n")
 
     def __enter__(self) -> Sshd:
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
-        command = [find_sshd(), "-D", "-e", "-f", str(self._config)]
-        self._output = self._log.open("wb")
-        self._process = subprocess.Popen(command, stderr=self._output, stdin=subprocess.DEVNULL)
-        self._wait_until_it_listens()
+        threading.Thread(target=self._accept, daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._process.terminate()
-        self._process.wait(60)
-        self._output.close()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.end_sessions()
+        self._log.close()
 
-    def _wait_until_it_listens(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                pytest.fail(f"sshd did not start: {self._log.read_text()}")
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.02)
-        pytest.fail("sshd does not listen")
+    def end_sessions(self) -> None:
+        """Cut every connection there is, as a reboot would."""
+        for process in self._running:
+            process.kill()
+            process.wait(60)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # closed
+                return
+            with connection:
+                connection.sendall(self._greeting)
+                descriptor = connection.fileno()
+                process = subprocess.Popen(self._command, stdin=descriptor, stdout=descriptor, stderr=self._log)
+            self._running = [each for each in self._running if each.poll() is None] + [process]
 
     def known_line(self, key: str | None = None) -> str:
         return f"[127.0.0.1]:{self.port} {self._keys.public(key or self._host_keys[0])}\n"
+
+
+class StandingSshd(Sshd):
+    """The same with an sshd that listens by itself, as on a real host: for measuring what the client costs."""
+
+    def __enter__(self) -> Sshd:
+        self._listener.close()
+        self._server = subprocess.Popen(
+            [find_sshd(), "-D", "-e", *self._command[-2:]], stderr=self._log, stdin=subprocess.DEVNULL
+        )
+        deadline_s = time.monotonic() + 60
+        while time.monotonic() < deadline_s:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return self
+            time.sleep(0.02)
+        raise RuntimeError("sshd does not listen")
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.terminate()
+        self._server.wait(60)
+        self._log.close()
 
 
 def free_port() -> int:

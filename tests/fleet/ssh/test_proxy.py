@@ -48,26 +48,27 @@ def _ask(target: Host, **settings: object) -> HostResult:
     return result
 
 
-def _children() -> set[int]:
-    """By parent, not by thread: the threads of a sweep end while they are listed, and their children go to another."""
-    return {int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _parent(stat) == os.getpid()}
+def _proxies() -> set[int]:
+    """Our children called `ssh`, zombies too. By parent, not by thread: a thread's children outlive it."""
+    return {int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _is_proxy(stat)}
 
 
-def _parent(stat: Path) -> int | None:
+def _is_proxy(stat: Path) -> bool:
     try:
-        return int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+        name, _, rest = stat.read_text(errors="replace").rpartition(")")
     except (FileNotFoundError, ProcessLookupError):
-        return None  # it ended meanwhile
+        return False  # it ended meanwhile
+    return name.endswith("(ssh") and int(rest.split()[1]) == os.getpid()
 
 
 def test_sweep_through_a_jump_host_gives_the_document_and_leaves_no_child(
     sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
-    before = _children()
+    before = _proxies()
     result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
     assert (result.outcome, result.detail) == (Outcome.OK, None)
     deadline = time.monotonic() + 60
-    while _children() - before:
+    while _proxies() - before:
         assert time.monotonic() < deadline, "the proxy command is still there"
         time.sleep(0.02)
 
@@ -103,8 +104,6 @@ def test_sweep_every_jump_host_of_a_chain_is_checked(
     sshd: Sshd, bastion: Sshd, outer: list[Sshd], keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
     settings = _jump(keys, bastion, known, tmp_path)
-    config = tmp_path / "ssh_config"
-    config.write_text("StrictHostKeyChecking no\n" + config.read_text())
     user = getpass.getuser()
     settings["jump"] = ",".join(f"{user}@127.0.0.1:{server.port}" for server in (*outer, bastion))
     target = host(sshd, keys, known, agent, **settings)
@@ -170,7 +169,7 @@ def test_sweep_user_that_means_something_to_a_shell_gets_no_proxy_command(
 @pytest.mark.parametrize(("accept_new", "policy"), [(False, "yes"), (True, "accept-new")])
 def test_proxy_argv_jump_hosts_get_the_same_strictness(accept_new: bool, policy: str) -> None:
     target = target_from_options(Host("n", "n", jump="a,bob@b:2222"), {"proxyjump": ["a,bob@b:2222"]})
-    argv = proxy_argv(target, accept_new=accept_new)
+    argv = proxy_argv(target, lambda hop: accept_new)
     assert f"StrictHostKeyChecking={policy}" in argv
     assert argv[-3:] == ["-W", "[n]:22", "ssh://bob@b:2222"]
     [through] = [word for word in argv if word.startswith("ProxyCommand=")]

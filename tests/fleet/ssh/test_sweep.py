@@ -11,7 +11,7 @@ import pytest
 from gua_fleet.errors import FleetError
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.sweep import Standing, SweepSettings, sweep
 from tests.fleet.ssh.sshd import Keys, Sshd, host, write_agent
 
 
@@ -222,18 +222,42 @@ def test_sweep_unknown_host_key_is_refused_and_shown(sshd: Sshd, keys: Keys, age
     assert "SHA256:" in (result.detail or "")
 
 
+def _named(known: Path, **options: str) -> dict[str, object]:
+    """Settings of a host, as they are in an ssh_config of the machine or in the inventory's ssh arguments."""
+    return {"ssh_options": {"userknownhostsfile": str(known), "globalknownhostsfile": "none", **options}}
+
+
+@pytest.mark.parametrize("hashed", ["no", "yes"])
 def test_sweep_accept_new_records_the_key_and_then_knows_it(
-    sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path
+    sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path, hashed: str
 ) -> None:
     file = tmp_path / "fresh" / "known_hosts"
-    target = host(sshd, keys, file, agent)
+    target = host(sshd, keys, file, agent, **_named(file, hashknownhosts=hashed))
     notes: list[str] = []
     (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(accept_new=True), notice=notes.append)
     assert result.outcome is Outcome.OK
-    assert file.read_text() == sshd.known_line()
+    assert (file.read_text() == sshd.known_line(), file.read_text().startswith("|1|")) == (
+        hashed == "no",
+        hashed == "yes",
+    )
     assert oct(file.stat().st_mode & 0o777) == "0o600"
     assert notes[0].startswith(f"recorded the host key of [127.0.0.1]:{sshd.port} SHA256:")
     assert _ask(target).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(("word", "warned"), [("accept-new", False), ("no", True), ("off", True)])
+def test_sweep_strict_host_key_checking_of_the_inventory_is_honoured_but_never_off(
+    sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path, word: str, warned: bool
+) -> None:
+    file = tmp_path / "known_hosts"
+    target = host(sshd, keys, file, agent, **_named(file, stricthostkeychecking=word))
+    notes: list[str] = []
+    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(), notice=notes.append)
+    assert result.outcome is Outcome.OK
+    assert any("is taken as accept-new" in note for note in notes) is warned
+    assert any("recorded the host key" in note for note in notes)
+    file.write_text(sshd.known_line("other_host"))
+    assert _ask(target).outcome is Outcome.HOST_KEY_CHANGED
 
 
 @pytest.mark.parametrize("accept_new", [False, True])
@@ -299,7 +323,7 @@ def test_sweep_interrupted_keeps_what_came_and_says_what_did_not(
     slow = write_agent(tmp_path / "slow", "time.sleep(120)")
     hosts = [host(sshd, keys, known, slow, name="slow"), host(sshd, keys, known, agent, name="quick")]
 
-    def interrupt_after_the_first(done: int, total: int) -> None:
+    def interrupt_after_the_first(standing: Standing) -> None:
         raise KeyboardInterrupt
 
     started_s = time.monotonic()

@@ -4,7 +4,8 @@ import getpass
 from pathlib import Path
 
 from gua_fleet.model import Host
-from gua_fleet.ssh.target import SshConfig, target_from_options
+from gua_fleet.ssh.ssh_config import SshConfig
+from gua_fleet.ssh.target import target_from_options
 from tests.fleet.ssh.sshd import needs_openssh
 
 

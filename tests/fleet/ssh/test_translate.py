@@ -87,4 +87,4 @@ def test_translate_refused_login_says_what_the_host_takes() -> None:
     result.append(type("Pair", (), {"source": None, "result": refused})())
     failure = translate(AuthFailure(result=result), _attempt("auth"), _target(), ["/k"])
     assert failure.outcome is Outcome.AUTH_FAILED
-    assert failure.detail == "ops@n was not let in; tried /k; it takes password"
+    assert failure.detail == "ops@n was not let in; tried /k; it takes password: for a password use --ask-pass"

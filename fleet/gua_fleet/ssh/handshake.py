@@ -1,0 +1,114 @@
+"""Hand-shake, host key and log-in over a socket that is connected already: Fabric, tuned as measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import fabric  # type: ignore[import-untyped]  # it has no type hints
+import paramiko
+from paramiko.packet import Packetizer
+
+from gua_fleet.ssh.attempt import Attempt
+from gua_fleet.ssh.dial import hang_up
+from gua_fleet.ssh.keys import OfferKeys
+from gua_fleet.ssh.runner import FleetConnection
+from gua_fleet.ssh.target import Target
+from gua_fleet.ssh.trust import HostKeys, prefer_types
+
+# Of the deadline, what a TCP connection and SSH's hand-shake may take: dead hosts should cost little.
+CONNECT_LIMIT_S = 10.0
+# Offered last by the library, and broken or weak: nobody should end up with them.
+_DISABLED = {
+    "ciphers": ["aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc"],
+    "macs": ["hmac-sha1", "hmac-md5", "hmac-sha1-96", "hmac-md5-96"],
+}
+# The library's thread looks this often whether it was told to end; a closed socket wakes it at once, so it need not.
+_LOOK_EVERY_S = 30.0
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all connections of a sweep have in common. config: Fabric's, which is dear to make."""
+
+    config: fabric.Config
+    host_keys: HostKeys
+
+
+def limit_s(attempt: Attempt, target: Target) -> float:
+    """Seconds that connecting and the hand-shake may take. Raises HostFailure when the attempt's time is up."""
+    return min(attempt.remaining_s(), target.connect_limit_s or CONNECT_LIMIT_S, CONNECT_LIMIT_S)
+
+
+def shake_hands(attempt: Attempt, target: Target, keys: OfferKeys, connection: Any, shared: Shared) -> FleetConnection:
+    """A session with the target over `connection` (a socket or a channel), which `attempt.close` ends.
+
+    Raises what the libraries raise: `gua_fleet.ssh.translate` makes an outcome of it.
+    """
+    attempt.on_close(connection.close)
+    fabric_connection = FleetConnection(
+        target.address,
+        user=target.user,
+        port=target.port,
+        config=shared.config,
+        connect_kwargs=_connect_kwargs(attempt, target, keys, connection, shared.host_keys),
+    )
+    client: paramiko.SSHClient = fabric_connection.client
+    client.set_missing_host_key_policy(_OurPolicy(attempt, target, shared.host_keys))
+    # After a failed connect only the client's own close frees its thread, and only a closed socket wakes that.
+    attempt.on_close(client.close)
+    attempt.on_close(lambda: hang_up(connection))
+    fabric_connection.open()
+    connection.settimeout(_LOOK_EVERY_S)
+    return fabric_connection
+
+
+def _connect_kwargs(
+    attempt: Attempt, target: Target, keys: OfferKeys, connection: Any, host_keys: HostKeys
+) -> dict[str, Any]:
+    most_s = limit_s(attempt, target)
+    on_file = host_keys.key_types(target)
+
+    def transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
+        made = paramiko.Transport(sock, packetizer_class=_UntimedPacketizer, **kwargs)
+        options = made.get_security_options()
+        options.key_types = prefer_types(tuple(options.key_types), on_file)
+        # authenticated ones first: the library compares the other kind's MACs byte by byte in Python
+        options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
+        return made
+
+    return {
+        "sock": connection,
+        "timeout": most_s,
+        "banner_timeout": most_s,
+        "auth_timeout": attempt.timeout_s,
+        "channel_timeout": attempt.timeout_s,
+        "disabled_algorithms": _DISABLED,
+        "transport_factory": transport,
+        "auth_strategy": keys,
+    }
+
+
+class _UntimedPacketizer(Packetizer):
+    """Leaves a silent hand-shake to the client's own limit.
+
+    The library's timer beside it would be one more thread for each connection, that outlives a dead one by the whole
+    time it was set for, and would call the host one that closed the connection.
+    """
+
+    def start_handshake(self, timeout: float) -> None:
+        """Set no timer. timeout: seconds."""
+
+
+class _OurPolicy(paramiko.MissingHostKeyPolicy):
+    """Decides about every host key: the client itself is given no known keys, so that it asks for each."""
+
+    def __init__(self, attempt: Attempt, target: Target, host_keys: HostKeys) -> None:
+        self._attempt = attempt
+        self._target = target
+        self._host_keys = host_keys
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        """Return to accept the key; raises HostFailure to refuse it. The log-in follows."""
+        self._host_keys.check(self._target, key.asbytes())
+        self._attempt.stage = "auth"
