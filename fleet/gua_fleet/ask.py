@@ -10,7 +10,7 @@ from gua.errors import ExitStatus
 from gua_fleet.inventory.load import Inventory
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
-from gua_fleet.prompt import ask_secret, somebody_is_there
+from gua_fleet.prompt import ask_secret
 from gua_fleet.secrets import Ask
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
@@ -32,15 +32,8 @@ def ask_inventory(
     *,
     progress: Progress | None = None,
     notice: Notice = lambda line: None,
-    ask: Ask = ask_secret,
 ) -> Answers:
-    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`.
-
-    Where somebody is there to type, the passphrases of keys are asked for first. Where nobody is, a host whose keys
-    are all locked is refused, and FleetError raised where that is every host.
-    """
-    if somebody_is_there():
-        inventory = with_passphrases(inventory, ask)
+    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`."""
     return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress, notice=notice))
 
 
