@@ -17,8 +17,8 @@ from gua_fleet.inventory.load import Inventory, Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
-from gua_fleet.prompt import somebody_is_there
 from gua_fleet.progress import watched
+from gua_fleet.prompt import somebody_is_there
 from gua_fleet.show import one_line
 from gua_fleet.ssh.sweep import SweepSettings
 
