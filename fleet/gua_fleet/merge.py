@@ -13,7 +13,7 @@ from typing import Any
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 from gua_fleet.merge_findings import by_severity, fleet_findings, host_findings
 from gua_fleet.merge_hosts import apart_row, host_rows
-from gua_fleet.merge_now import idle_now, not_measurable_now
+from gua_fleet.merge_now import idle_now, not_measurable_now, stale_now
 from gua_fleet.merge_parts import sums_of_document, sums_of_silence, sums_unused
 from gua_fleet.merge_people import NO_MAP, Excuse, UserMap, fleet_holds
 from gua_fleet.merge_rules import FleetRules, Rule, default_rules, fleet_rules, other_rules
@@ -100,6 +100,7 @@ def merge_reports(
         "groups": _groups(sums),
         "free": [row for row in idle if row["scheduler"] is None],
         "scheduler_idle": [row for row in idle if row["scheduler"] is not None],
+        "stale": [row for result in fleet.used for row in stale_now(result)],
         "not_measurable": [row for result in fleet.used for row in not_measurable_now(result, known.people)],
         "names": True,
         "tz": tz,

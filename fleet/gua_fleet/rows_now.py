@@ -33,15 +33,24 @@ def free_text(document: Document) -> str:
         places[card["host"]].append(card["index"])
     texts = [f"{shown(host)}:{ranges(indexes, ',')}" for host, indexes in places.items()]
     more = f" and on {len(texts) - _MOST_PLACES} more hosts" if len(texts) > _MOST_PLACES else ""
-    return f"{' and '.join(named)} free: {' '.join(texts[:_MOST_PLACES])}{more}"
+    return f"{' and '.join(named)} free: {' '.join(texts[:_MOST_PLACES])}{more}{_stale_text(document)}"
 
 
 def _none_free(document: Document) -> str:
     """Only of hosts that reported can it be said."""
     if not any(host["card_s"] is not None for host in document["hosts"]):
         return "Which cards are free is not known."
+    if document["stale"]:
+        return f"No card is known to be free{_stale_text(document)}"
     whole = all(host["outcome"] == "ok" for host in document["hosts"]) and not document["apart"]
     return "No card is free now." if whole else "No card is free on the hosts that reported."
+
+
+def _stale_text(document: Document) -> str:
+    """What is not known because nobody looked lately; nothing where all samples are fresh."""
+    hosts = [f"{shown(row['host'])} ({row['cards']})" for row in document["stale"]]
+    more = f" and {len(hosts) - _MOST_PLACES} more hosts" if len(hosts) > _MOST_PLACES else ""
+    return f"; last looked at too long ago: {', '.join(hosts[:_MOST_PLACES])}{more}" if hosts else ""
 
 
 def _cards_and_slices(document: Document) -> tuple[int, int]:

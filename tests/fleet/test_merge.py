@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gua_fleet.merge import Known, find_twins, merge_reports, sums_of_result
 from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
 from gua_fleet.people import Excuse, UserMap
+from gua_fleet.rows_now import free_text
 from gua_fleet.sums import FleetSums, add_all
 from tests.documents import (
     NOW_MS,
@@ -229,6 +230,20 @@ def test_merge_free_is_idle_now_seen_lately_and_not_a_schedulers() -> None:
     merged = merge(answer("a", document))
     assert [row["uuid"] for row in merged["free"]] == ["GPU-free"]
     assert merged["hosts"][0]["last_tick_at"] == "2026-03-02T13:00:00Z"
+
+
+def test_merge_card_last_looked_at_too_long_ago_is_said_to_be_neither_free_nor_taken() -> None:
+    old, mig = now(at="2026-03-02T11:50:00Z"), {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
+    cards = [
+        card("GPU-old", states(idle=60), now=old),
+        card("GPU-never", states(), now=None),
+        card("GPU-retired", states(idle=60), now=old, retired_at="2026-03-02T11:00:00Z"),
+        card("GPU-p", states(), now=None),
+        card("MIG-1", states(idle=60), mig=mig, now=now("idle-held")),
+    ]
+    document = merge(answer("a", report(cards)))
+    assert (document["free"], document["stale"]) == ([], [{"host": "a", "cards": 2}])
+    assert free_text(document) == "No card is known to be free; last looked at too long ago: a (2)"
 
 
 def test_merge_idle_cards_of_a_scheduler_stand_apart_from_free() -> None:
