@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import tzinfo
 from typing import Optional, cast
 
@@ -17,10 +16,10 @@ from gua.report.document import (
     Coverage,
     HostInfo,
     Report,
-    RuleInfo,
     Sensitivity,
     TickCounts,
     Window,
+    rule_info,
 )
 from gua.report.findings import find
 from gua.report.hours import hours_of_week
@@ -72,14 +71,14 @@ def build_report(
 
 
 def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: str, scheduler: Optional[str]) -> Report:
-    sums, cards = made.sums, cards_of(made.devices, made.now, made.window, made.sums)
+    sums, cards = made.sums, cards_of(made.devices, made.now, made.window, made.sums, made.own_rules)
     uuids = {device.id: device.uuid for device in made.devices}
     return {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
         "host": _host(made.host, scheduler, paused=made.paused),
         "window": _window(made.window, made.begins_ms),
-        "rules": [_rule(rule) for rule in made.rules],
+        "rules": [rule_info(rule) for rule in made.rules],
         "intervals_s": _intervals_s(sums, made.host),
         "coverage": _coverage(cards, sums),
         "card_s": verdict_states(sums.by_verdict(), COVERED),
@@ -95,12 +94,8 @@ def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: st
     }
 
 
-def _rule(rule: Rule) -> RuleInfo:
-    return cast(RuleInfo, asdict(rule))
-
-
 def _sensitivity(rule: Rule, covered_ms: Mapping[int, int]) -> Sensitivity:
-    return {"rule": _rule(rule), "card_s": verdict_states({verdict: [ms] for verdict, ms in covered_ms.items()}, 0)}
+    return {"rule": rule_info(rule), "card_s": verdict_states({verdict: [ms] for verdict, ms in covered_ms.items()}, 0)}
 
 
 def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:

@@ -6,7 +6,10 @@ with `Z`. A `States` map always has its four keys. The JSON Schema in `gua/schem
 
 from __future__ import annotations
 
-from typing import Optional, TypedDict
+from dataclasses import asdict
+from typing import Optional, TypedDict, cast
+
+from gua.model import Rule
 
 SCHEMA = "gua.report/1"
 
@@ -42,6 +45,11 @@ class RuleInfo(TypedDict):
     unattributed_mb: int
     unattributed_v1_mb: int
     long_idle_s: int
+
+
+def rule_info(rule: Rule) -> RuleInfo:
+    """The thresholds as the document has them."""
+    return cast(RuleInfo, asdict(rule))
 
 
 class TickCounts(TypedDict):
@@ -110,11 +118,13 @@ class Now(NowMore):
 class CardMore(TypedDict, total=False):
     """Absent from older agents' documents. held_unmeasured_s: the part of unknown time in which somebody held the card
     and its activity could not be measured. active_unheld_s: the part of active time in which nobody was listed on it.
+    own_rule: that of its model, where the settings give it one; null: judged as cards are by default.
     """
 
     unknown_by_reason: dict[str, float]
     held_unmeasured_s: float
     active_unheld_s: float
+    own_rule: Optional[RuleInfo]
 
 
 class Card(CardMore):

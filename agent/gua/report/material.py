@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Optional
 
 from gua.coverage import Span
@@ -31,7 +31,7 @@ _HELD_MB = (0, 100, 500)
 class Material:
     """rules: those in force, oldest first. now: by device id. pauses: within the window; paused: now. steps: None: not
     asked for. sensitivity: rule -> covered ms by verdict. set_back: see StoreReader.clock_set_back. rejudged: states
-    are not the stored ones.
+    are not the stored ones. own_rules: device id -> the rule of its model, for cards not judged by the run's.
     """
 
     window: ReportWindow
@@ -53,6 +53,7 @@ class Material:
     steps: Optional[StepSums] = None
     sensitivity: tuple[tuple[Rule, Mapping[int, int]], ...] = ()
     rejudged: bool = False
+    own_rules: Mapping[int, Rule] = field(default_factory=dict)
 
 
 def read_material(
@@ -110,7 +111,18 @@ def _as_stored(reader: StoreReader, window: ReportWindow, now_ms: int) -> Materi
         paused=bool(reader.pauses((now_ms - 1, now_ms))),
         set_back=tuple(reader.clock_set_back(late)),
         ghosts=find_ghosts(reader, devices, window.span, sums),
+        own_rules=_own_rules(reader, sums),
     )
+
+
+def _own_rules(reader: StoreReader, sums: WindowSums) -> dict[int, Rule]:
+    """By device id. A card whose model's rule changed within the window has none to name."""
+    by_device: dict[int, set[int]] = {}
+    for device, rule in sums.card_rules:
+        by_device.setdefault(device, set()).add(rule)
+    run_rules = reader.run_rules()
+    own = {device: ids for device, ids in by_device.items() if len(ids) == 1 and not ids & run_rules}
+    return {device: reader.rules(ids)[0] for device, ids in own.items()}
 
 
 def _steps(reader: StoreReader, window: Span) -> StepSums:
@@ -141,4 +153,5 @@ def _under(reader: StoreReader, stored: Material, rule: Rule) -> Material:
         holds=tuple(hold_under(hold, found.holds[hold.id]) for hold in stored.holds),
         steps=found.steps,
         rejudged=True,
+        own_rules={},
     )

@@ -181,6 +181,10 @@ class StoreReader:
         wanted = set(ids)
         return tuple(Rule(*row[:5]) for row in rows if row[5] in wanted)
 
+    def run_rules(self) -> set[int]:
+        """Ids of the rules that runs judged by, but for cards whose model has its own."""
+        return {rule for (rule,) in self._session.rows("SELECT DISTINCT rule FROM run")}
+
     def users(self) -> dict[int, UserRow]:
         """Everybody, by id. 0: memory that nobody listed holds, where no tick needed a user for it (see rejudge)."""
         rows = self._session.rows("SELECT id, name, source, uid FROM user")
