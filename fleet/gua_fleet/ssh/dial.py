@@ -62,7 +62,7 @@ def dial(attempt: Attempt, address: str, port: int, *, family: str, limit_s: flo
 
 def hang_up(connection: socket.socket) -> None:
     """End the conversation without blocking; whoever reads from it wakes up."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, EOFError):  # the latter: a channel of a jump host that is gone
         connection.shutdown(socket.SHUT_RDWR)
 
 

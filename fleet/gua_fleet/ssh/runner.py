@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from typing import Any
 
@@ -14,7 +13,7 @@ from fabric.runners import Remote  # type: ignore[import-untyped]  # it has no t
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Outcome
 from gua_fleet.probes.answer import Answer
-from gua_fleet.probes.remote_command import command_line
+from gua_fleet.probes.remote_command import command_line, ending_argv
 from gua_fleet.ssh.attempt import Attempt
 
 # Beyond the caps of both streams, so that the window is never what stops a command.
@@ -22,7 +21,6 @@ _SLACK_BYTES = 1 << 20
 # How often a wait looks whether the attempt was given up meanwhile.
 _LOOK_EVERY_S = 0.5
 _GOODBYE_S = 1.0
-_NONCE = re.compile(r"[0-9a-f]{32}")
 
 
 class FleetConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no type hints
@@ -139,13 +137,12 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
 
         For an interrupted sweep only: past a deadline the server may be stuck, and `timeout` there is at work already.
         """
-        nonce = command.rpartition(" ")[2]
-        if not _NONCE.fullmatch(nonce):
+        argv = ending_argv(command)
+        if argv is None:
             return
-        pattern = f"[{nonce[0]}]{nonce[1:]}"  # which does not match itself
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             channel = self.context.transport.open_session(timeout=_GOODBYE_S)
-            channel.exec_command(command_line(("pkill", "-TERM", "-f", pattern)))
+            channel.exec_command(command_line(argv))
             channel.status_event.wait(_GOODBYE_S)
 
     def _answer(self, attempt: Attempt) -> Answer:
