@@ -41,8 +41,11 @@ def test_sweep_document_of_three_megabytes_arrives_whole(sshd: Sshd, keys: Keys,
     assert len(result.document["blob"]) == 3_000_000
 
 
-def test_sweep_endless_output_is_stopped_at_the_cap(sshd: Sshd, keys: Keys, known: Path, tmp_path: Path) -> None:
-    agent = write_agent(tmp_path / "endless", "while True: sys.stdout.write('y' * 65536)")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_sweep_endless_output_is_stopped_at_the_cap(
+    sshd: Sshd, keys: Keys, known: Path, tmp_path: Path, stream: str
+) -> None:
+    agent = write_agent(tmp_path / "endless", f"while True: sys.{stream}.write('y' * 65536)")
     result = _ask(host(sshd, keys, known, agent), cap_bytes=1 << 20)
     assert result.outcome is Outcome.BAD_OUTPUT
     assert (result.detail or "").startswith("the answer is too long: stopped reading")
