@@ -50,6 +50,9 @@ class _Compiler:
         if keywords == {"oneOf"}:
             parts = [self.check(part) for part in schema["oneOf"]]
             return lambda value: sum(part(value) for part in parts) == 1
+        if keywords == {"anyOf"}:
+            ways = [self.check(part) for part in schema["anyOf"]]
+            return lambda value: any(way(value) for way in ways)
         if "type" in keywords:
             return self._typed(schema, keywords - {"type"})
         return _no if keywords else _yes

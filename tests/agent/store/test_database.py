@@ -310,7 +310,7 @@ def _read_a_copy(path: Path, folder: Path) -> str:
     with open_reader(path) as reader:
         before = sum(reader.sums((0, 1 << 40), ()).ticks.values())
         left = os.listdir(folder)
-        reader.rejudge([(MONDAY, MONDAY + HOUR)], [DEFAULT_RULE])  # lets go of its view, and takes it up again
+        reader.rejudge((MONDAY, MONDAY + HOUR), DEFAULT_RULE)  # lets go of its view, and takes it up again
         return f"{before} {sum(reader.sums((0, 1 << 40), ()).ticks.values())} {left}"
 
 
