@@ -15,7 +15,9 @@ _READINGS = (
     "SELECT hold.id AS hold, hold_memory.memory_mb AS memory_mb, until_ms, coalesce(ts_ms, since_ms) AS start_ms,"
     " lead(ts_ms) OVER (PARTITION BY hold.id ORDER BY hold_memory.tick) AS end_ms"
     " FROM hold JOIN hold_memory ON hold_memory.hold = hold.id LEFT JOIN tick ON tick.id = hold_memory.tick"
-    f" WHERE {_TOUCHING}"
+    # most hold the same all their life, and that is their last reading
+    " WHERE hold.id IN (SELECT hold FROM hold_memory GROUP BY hold HAVING count(*) > 1)"
+    f" AND {_TOUCHING}"
 )
 _MEANS = (
     "SELECT hold, sum(memory_mb * ms) * 1.0 / sum(ms) AS mean_mb FROM (SELECT hold, memory_mb,"
