@@ -64,11 +64,14 @@ def pulls_miss_nothing(before: tuple[int, dict[Any, int]], path: Path) -> tuple[
 
 
 def lives(writer: StoreWriter, history: History, start: int, end: int) -> Iterator[None]:
-    """One step of the history after another: retirements, pauses and ticks."""
+    """One step of the history after another: retirements, pauses, ticks, and what is removed after a tick."""
     for number in range(start, end):
         history._before(writer, number)
         yield
-        writer.write_tick(history.ticks[number])
+        # the two transactions of `write_tick`: a pull may come in between
+        writer.write_ticks((history.ticks[number],))
+        yield
+        writer._tend()
         yield
 
 
