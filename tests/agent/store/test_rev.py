@@ -66,8 +66,15 @@ def pulls_miss_nothing(before: tuple[int, dict[Any, int]], path: Path) -> tuple[
 def lives(writer: StoreWriter, history: History, start: int, end: int) -> Iterator[None]:
     """One step of the history after another: retirements, pauses, ticks, and what is removed after a tick."""
     for number in range(start, end):
-        history._before(writer, number)
-        yield
+        for uuid, at in history.breaks.items():
+            if number in at:
+                writer.retire_card(uuid, at[number])
+                yield
+        if number in history.paused:
+            writer.begin_pause(history.ticks[number].ts_ms - 1_000)
+            yield
+            writer.end_pause(history.ticks[number].ts_ms)
+            yield
         # the two transactions of `write_tick`: a pull may come in between
         writer.write_ticks((history.ticks[number],))
         yield
