@@ -35,6 +35,17 @@ def test_answers_and_misses_are_asked_for_once() -> None:
     assert asked == [1001, 7]
 
 
+def test_neither_answers_nor_questions_pile_up() -> None:
+    quick = CachedLookup(FakeClock(), str)
+    assert [quick.get(number) for number in range(10_000)] == list(map(str, range(10_000)))
+    assert len(quick._answers) <= 4096
+    open_again = threading.Event()
+    hanging = CachedLookup(FakeClock(), lambda number: str(number) if open_again.wait(60) else None, wait_s=0.0)
+    assert not any(hanging.get(number) for number in range(10_000))
+    assert len(hanging._pending) <= 4096
+    open_again.set()
+
+
 def test_a_miss_expires_sooner_than_a_name() -> None:
     clock, asked = FakeClock(), []
 
