@@ -186,7 +186,8 @@ class LostSlot:
 class Snapshot:
     """Everything the sampling child answers for one tick. Holds no time: the parent stamps it.
 
-    fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline.
+    fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline; `fault` then is
+    about the call that was waited for.
     cards in NVML index order, MIG instances after their parent's place, the parent of MIG instances left out.
     mig_parents: UUIDs of the cards cut into instances, also of those that have none now.
     missing_calls: NVML functions that this driver or nvidia-ml-py lacks, and that were asked for.

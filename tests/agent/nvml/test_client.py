@@ -23,9 +23,9 @@ from tests.nvml_stub import Card, Delay, Error, Scene
 HEALTHY = Scene(cards=(Card("GPU-a", util=5),))
 UTIL = "nvmlDeviceGetUtilizationRates"
 DEADLINE_S = 1.0
-LONG_MS = 60_000
-# Far less than the 20 s of a client's deadline here, and enough for a machine that runs a lot besides.
-BUSY_S = 8.0
+LONG_MS = 600_000
+# Far less than a call hangs here, and enough for a machine that runs a lot besides.
+BUSY_S = 120.0
 
 Start = Callable[..., WorkerClient]
 
@@ -82,6 +82,11 @@ def _recover(client: WorkerClient) -> None:
     _until(lambda: [card.util_pct for card in client.sample().cards] == [5])
 
 
+def _why(snapshot: Snapshot) -> tuple[bool, str, str]:
+    assert snapshot.fault is not None
+    return snapshot.unresponsive, snapshot.fault.call, snapshot.fault.message
+
+
 def _error(snapshot: Snapshot) -> str:
     assert snapshot.fault is not None
     return snapshot.fault.error
@@ -109,10 +114,25 @@ def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
     Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS, masked=masked),)),)).save(nvml_scene)
     snapshots: list[Snapshot] = []
     took_s = _seconds(lambda: snapshots.append(client.sample()))
-    assert snapshots == [Snapshot(unresponsive=True)]
+    assert _why(snapshots[0]) == (True, UTIL, f"{UTIL} does not return on card GPU-a")
     assert DEADLINE_S / 2 <= took_s < DEADLINE_S + BUSY_S
     HEALTHY.save(nvml_scene)
     _recover(client)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Delay("nvmlDeviceGetCount", LONG_MS), "nvmlDeviceGetCount does not return"),
+        (Delay("nvmlInit", LONG_MS), "nvmlInit does not return"),
+    ],
+)
+def test_a_driver_that_does_not_answer_is_told_with_the_call(
+    start: Start, nvml_scene: Path, rule: Delay, message: str
+) -> None:
+    client = start(deadline_s=DEADLINE_S)
+    Scene(cards=(Card("GPU-a"),), rules=(rule,)).save(nvml_scene)
+    _until(lambda: _why(client.sample()) == (True, rule.call, message))
 
 
 def test_stopped_child_is_unresponsive_and_replaced(start: Start, nvml_scene: Path) -> None:
@@ -138,7 +158,7 @@ def test_child_that_cannot_be_killed_has_no_successor_until_it_is_gone(
     before = _children()
     # Each waits for nothing, not even for a deadline
     assert _seconds(lambda: [client.sample() for _ in range(40)]) < 40 * DEADLINE_S / 2
-    assert client.sample() == Snapshot(unresponsive=True)
+    assert client.sample().unresponsive
     assert (held in before, _children()) == (True, before)
     os.kill(held, signal.SIGKILL)
     _recover(client)
@@ -268,7 +288,7 @@ def test_slow_initialisation_is_left_to_finish(start: Start, nvml_scene: Path) -
     slow = Scene(cards=(Card("GPU-a", util=5),), rules=(Delay("nvmlInit", 4000),))
     slow.save(nvml_scene)
     client = start(deadline_s=1.5)
-    assert client.sample() == Snapshot(unresponsive=True)
+    assert client.sample().unresponsive
     pid = _child_of(client)
     _until(lambda: bool(client.sample().cards))
     assert _child_of(client) == pid
@@ -357,7 +377,7 @@ def test_an_answer_found_long_after_the_deadline_is_none(nvml_scene: Path) -> No
         _warm(client, nvml_scene)
         Scene(cards=(Card("GPU-a", util=5, rules=(Delay(UTIL, 1500),)),)).save(nvml_scene)
         threading.Timer(0.3, lambda: setattr(clock, "later_s", 3600.0)).start()
-        assert client.sample() == Snapshot(unresponsive=True)
+        assert client.sample().unresponsive
         HEALTHY.save(nvml_scene)
         assert client.sample().cards[0].util_pct == 5
     finally:
