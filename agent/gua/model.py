@@ -118,6 +118,9 @@ class Mig:
     profile: str
 
 
+# Error of a figure of the time between two samples, at the first of them.
+FIRST_SAMPLE = "FIRST_SAMPLE"
+
 # Keys of `CardReading.faults`: one per reading, so that a missing value can always be explained.
 READING_UTIL = "util"
 READING_UTIL_SAMPLES = "util_samples"
