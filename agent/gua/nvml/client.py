@@ -7,7 +7,8 @@ reaped: then every sample is `unresponsive` at once, until the kernel lets it go
 A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
 reads the rest: a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
 
-A driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
+A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A
+driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
 tick, except that after one younger than a second one tick is left out. At the usual intervals every tick looks
 anew; at 200 ms a broken driver costs one start every other tick.
 """
@@ -73,9 +74,12 @@ class WorkerClient:
             self._retire(self._child)
         if self._child is None and self._too_soon():
             return self._failure
-        until_s = self._clock.monotonic_s() + self._deadline_s
+        until_s, running = self._clock.monotonic_s() + self._deadline_s, self._child
         try:
-            return self._sample_until(until_s)
+            snapshot = self._sample_by(running or self._start(), until_s)
+            if running is not None and self._may_try_anew(snapshot, until_s):
+                snapshot = self._sample_by(self._start(), until_s)
+            return snapshot
         except OSError as exc:
             return self._failed(_fault("WORKER_NOT_STARTED", f"no process could be started: {exc}"))
 
@@ -97,9 +101,13 @@ class WorkerClient:
         self._child = Child(self._command, clock=self._clock, deadline_s=self._deadline_s)
         return self._child
 
-    def _sample_until(self, until_s: float) -> Snapshot:
+    def _may_try_anew(self, snapshot: Snapshot, until_s: float) -> bool:
+        """Whether the child is gone, for what one that begins now may not meet: a reloaded driver, a kill."""
+        gone = self._child is None and self._unreaped is None and not snapshot.unresponsive
+        return gone and until_s - self._clock.monotonic_s() > self._deadline_s / 2
+
+    def _sample_by(self, child: Child, until_s: float) -> Snapshot:
         leave_out = self._isolation.left_out(self._clock.monotonic_s())
-        child = self._child or self._start()
         try:
             return self._ask(child, leave_out, until_s)
         except NoAnswer as exc:
