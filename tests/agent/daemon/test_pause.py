@@ -94,6 +94,11 @@ def test_a_place_one_may_not_write_is_one_line(tmp_path: Path) -> None:
         save_pause(tmp_path / "file/gua.db", PauseRequest(NOW_MS, None, "a"))
 
 
+def test_where_no_daemon_ever_was_there_is_nothing_to_pause(tmp_path: Path) -> None:
+    with pytest.raises(GuaError, match=r"no directory .*/none: no daemon ever sampled into it"):
+        save_pause(tmp_path / "none/gua.db", PauseRequest(0, None, "root"))
+
+
 @given(st.integers(0, 2**52), st.integers(0, LONGEST_MS), st.integers(0, 2**52))
 def test_a_pause_never_lasts_longer_than_was_asked_whatever_the_clock_says(asked: int, lasts: int, now: int) -> None:
     request = PauseRequest(asked, asked + lasts, "a")
