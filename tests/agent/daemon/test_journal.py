@@ -38,8 +38,7 @@ def test_only_what_failed_is_a_trouble() -> None:
     assert describe_troubles(strange) == {"card 3, never seen before: card_lost: UNKNOWN"}
     assert describe_troubles(tick(status=TickStatus.UNRESPONSIVE)) == {"NVML does not answer"}
     stuck = Fault("nvmlInit", "NO_ANSWER", FaultKind.FAILED, "nvmlInit does not return")
-    told = describe_troubles(tick(status=TickStatus.UNRESPONSIVE, fault=stuck))
-    assert told == {"NVML does not answer: nvmlInit does not return"}
+    assert describe_troubles(tick(status=TickStatus.UNRESPONSIVE, fault=stuck)) == {"NVML does not answer"}
 
 
 def test_a_driver_fault_is_one_trouble_whatever_the_number_of_cards() -> None:

@@ -20,6 +20,8 @@ from gua.nvml.child import Child
 from gua.nvml.client import WorkerClient
 from tests.nvml_stub import Card, Delay, Error, Scene
 
+pytestmark = pytest.mark.processes
+
 HEALTHY = Scene(cards=(Card("GPU-a", util=5),))
 UTIL = "nvmlDeviceGetUtilizationRates"
 DEADLINE_S = 1.0

@@ -19,6 +19,8 @@ from gua.nvml.client import WorkerClient
 from gua.nvml.isolation import Isolation, wait_s
 from tests.nvml_stub import Card, Delay, Scene
 
+pytestmark = pytest.mark.processes
+
 CARDS = ("A", "B", "C")
 # Half of it must be enough for a busy machine to read four healthy cards one by one, and start a child.
 DEADLINE_S = 6.0
