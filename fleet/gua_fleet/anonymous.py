@@ -12,7 +12,7 @@ from typing import Any
 
 from gua_fleet.model import Document
 
-# A name's parts shorter than this are in half of all host names.
+# Parts of names that are shorter than this are in half of all host names: there they count as whole words only.
 _TELLING = 3
 _FINDING_ID = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # These users are nobody.
@@ -35,7 +35,11 @@ def without_names(document: Document) -> Document:
         "groups": [group | {"name": groups[group["name"]]} for group in document["groups"]],
         "users": [_nameless(user, users, hosts) for user in document["users"]],
         "free": [_at(row, hosts) for row in document["free"]],
-        "scheduler_idle": [_at(row, hosts) for row in document["scheduler_idle"]],
+        "scheduler_idle": [
+            _at(row, hosts) | ({"scheduler": "a scheduler"} if _tells(row["scheduler"], parts) else {})
+            for row in document["scheduler_idle"]
+        ],
+        "stale": [_at(row, hosts) for row in document["stale"]],
         "not_measurable": [
             _at(row, hosts) | {"users": [users.get(user, "a user") for user in row["users"]]}
             for row in document["not_measurable"]
@@ -59,12 +63,13 @@ def _user_names(users: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _telling_parts(users: Iterable[str]) -> tuple[str, ...]:
     """Parts of names, by which a host or group may give a person away."""
     words = {word for user in users for word in re.split(r"[\W_]+", user.partition("@")[0].casefold())}
-    return tuple(sorted(word for word in words if len(word) >= _TELLING and not word.isdecimal()))
+    return tuple(sorted(word for word in words if len(word) > 1 and not word.isdecimal()))
 
 
 def _tells(name: str, parts: tuple[str, ...]) -> bool:
     folded = name.casefold()
-    return any(part in folded for part in parts)
+    words = re.split(r"[\W_]+", folded)
+    return any(part in (folded if len(part) >= _TELLING else words) for part in parts)
 
 
 def _replaced(names: Iterable[str], word: str, parts: tuple[str, ...]) -> dict[str, str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from gua.report.notes import rule_lines
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
 from gua_fleet.render_table import SECTIONS
 from gua_fleet.rows import Table
 
-_ONE_LINE = 1_000_000
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -31,7 +29,7 @@ def render_md(document: Document, by: Collection[str] = ()) -> str:
         _text(rows_now.free_text(document)),
         *(_table(table) for table in rows.headline_tables(document)),
         _text(f"{rows_text.coverage_text(document)} {rows_text.STATES_BASIS}"),
-        *(_text(line) for line in rule_lines(document["rules"], _ONE_LINE)),
+        *map(_text, rows_text.rule_texts(document)),
         *(_section(tables[name](), document) for name in SECTIONS if not by or name in by),
         *([] if by else [*map(_table, rest), *map(_text, notes), *map(_text, rows_now.scheduler_lines(document))]),
         _list("Hosts without a report", rows_text.silent_lines(document)),

@@ -7,7 +7,6 @@ import grp
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -199,6 +198,8 @@ def _open_readable(path: Path, stack: contextlib.ExitStack) -> SqliteDatabase:
         if "locked" in str(exc):
             raise
         # Without write permission SQLite cannot make the -shm file that a WAL database needs when no daemon runs.
+        import tempfile  # few readers need one
+
         copy = _stable_copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gua-read-"))))
         return _try_read(copy.as_uri(), stack)
 

@@ -11,13 +11,14 @@ from typing import Any
 from gua.cli.screen import read_screen
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
-from gua_fleet.ask import Answers, ask_inventory, exit_status, with_passwords
+from gua_fleet.ask import Answers, ask_inventory, exit_status, with_passphrases, with_passwords
 from gua_fleet.config import FILE_NAME, FleetConfig
 from gua_fleet.inventory.load import Inventory, Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
 from gua_fleet.progress import watched
+from gua_fleet.prompt import somebody_is_there
 from gua_fleet.show import one_line
 from gua_fleet.ssh.sweep import SweepSettings
 
@@ -150,7 +151,8 @@ def _settings(options: argparse.Namespace) -> SweepSettings:
 def read_inventory(options: argparse.Namespace) -> Inventory:
     """The inventory the options choose; which one it is and what is odd about it goes to stderr.
 
-    Passwords that the options want typed are asked for here, once, and are in the hosts afterwards.
+    Passwords that the options want typed are asked for here, once, and are in the hosts afterwards. So are passphrases
+    of keys where somebody is there; where nobody is, a host whose keys are all locked is refused when it is asked.
     """
     config: FleetConfig = options.config
     vault_files = options.vault_password_files or [config.vault_password_file]
@@ -168,7 +170,8 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
     if "ask_pass" not in options:
         return inventory
-    return with_passwords(inventory, ask_pass=options.ask_pass, ask_become=options.ask_become_pass)
+    inventory = with_passwords(inventory, ask_pass=options.ask_pass, ask_become=options.ask_become_pass)
+    return with_passphrases(inventory) if somebody_is_there() else inventory
 
 
 def _notice(line: str) -> None:
