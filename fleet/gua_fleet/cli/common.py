@@ -32,6 +32,7 @@ __all__ = [
     "fleet_document",
     "print_text",
     "read_inventory",
+    "seconds",
     "table_columns",
 ]
 
@@ -86,7 +87,7 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     add_inventory_options(parser)
     asking = parser.add_argument_group("how to ask")
     asking.add_argument("--forks", type=_count, metavar="N", help="hosts asked at once (default 32)")
-    asking.add_argument("--timeout", type=_seconds, metavar="TIME", help="hard deadline per host (default 20s)")
+    asking.add_argument("--timeout", type=seconds, metavar="TIME", help="hard deadline per host (default 20s)")
     asking.add_argument(
         *("-k", "--ask-pass"), action="store_true", help="ask for the password to log in with, once for all hosts"
     )
@@ -187,7 +188,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """An option's duration, such as `4h`, in seconds."""
     try:
         return parse_duration_ms(text) / 1000
     except UsageError as exc:
