@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gua_fleet.model import Document
+from gua_fleet.model import Document, HostResult
 from gua_fleet.present import CardNow, Holder, HostNow
 
 # A name's parts shorter than this are in half of all host names.
@@ -65,6 +65,33 @@ class Mask:
 
     def holder(self, holder: Holder) -> Holder:
         return replace(holder, user=self.users[holder.user], process="process", pid=None)
+
+    def result(self, result: HostResult, host: HostNow) -> HostResult:
+        """The host's observation as `host`, which is masked already, shows it; what it wrote freely goes."""
+        place = replace(result.host, name=host.name)
+        if result.document is None:
+            return replace(result, host=place, detail=None)
+        shown_cards = {card.uuid: card for card in host.cards}
+        document = {
+            **result.document,
+            "host": {**result.document["host"], "hostname": host.name},
+            "stored_reason": None,
+            "errors": [],
+            "cards": [
+                _nameless_card(card, shown_cards[card["uuid"]])
+                for card in result.document["cards"]
+                if card["uuid"] in shown_cards
+            ],
+        }
+        return replace(result, host=place, detail=None, document=document)
+
+
+def _nameless_card(card: Mapping[str, Any], shown_card: CardNow) -> dict[str, Any]:
+    holders = [
+        {"user": one.user, "process": one.process, "pid": 0, "memory_mb": one.memory_mb, "type": "compute"}
+        for one in shown_card.holders
+    ]
+    return {**card, "now": {**card["now"], "holders": holders}}
 
 
 def mask_of(hosts: Sequence[HostNow]) -> Mask:

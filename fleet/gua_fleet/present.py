@@ -47,6 +47,7 @@ class CardNow:
     mig: bool
     memory_total_mb: int | None
     memory_used_mb: int | None = None
+    util_pct: int | None = None
     state: str | None = None
     reason: str | None = None
     state_s: float = 0.0
@@ -177,6 +178,7 @@ def _card(
     return CardNow(
         *place,
         memory_used_mb=now["memory_used_mb"],
+        util_pct=now["util_pct"],
         state=now["state"],
         reason=now["reason"],
         state_s=_seconds(parse_time_ms(now["since"]), at_ms) or 0.0,

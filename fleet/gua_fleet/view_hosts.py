@@ -7,6 +7,7 @@ from typing import Any
 
 from gua.units import MS_PER_SECOND, format_duration
 from gua_fleet.free import unseen_hosts
+from gua_fleet.model import HostResult, Outcome
 from gua_fleet.present import HostNow
 from gua_fleet.view import Section
 
@@ -31,6 +32,17 @@ def unseen_section(hosts: Sequence[HostNow]) -> Section:
         if not host.known or host.stale or host.twin_of
     ]
     return Section("", UNSEEN_HEADERS, rows)
+
+
+def silent_section(results: Sequence[HostResult], hosts: Sequence[HostNow] = ()) -> Section:
+    """Every host that has no document to show, with the reason; hosts: to tell when each was last seen."""
+    seen = {host.name: last_seen(host) for host in hosts}
+    rows = [
+        (result.host.name, result.outcome_text, result.detail, *([seen.get(result.host.name)] if hosts else []))
+        for result in results
+        if result.outcome is not Outcome.OK
+    ]
+    return Section("", ("host", "outcome", "why", *(["last seen (UTC)"] if hosts else [])), rows)
 
 
 def why_unseen(host: HostNow) -> str | None:

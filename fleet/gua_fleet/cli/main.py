@@ -12,6 +12,7 @@ from gua_fleet.cli.settle import settle_options
 COMMANDS: dict[str, tuple[str, str]] = {
     "hosts": ("gua_fleet.cli.hosts", "what was understood of the inventory, and which hosts are skipped"),
     "doctor": ("gua_fleet.cli.doctor", "run `gua doctor` on every host"),
+    "status": ("gua_fleet.cli.status", "does every host sample, and how much of the last day was seen"),
     "sync-once": ("gua_fleet.cli.sync_once", "sample every host now and show the fleet as it is"),
     "free": ("gua_fleet.cli.free", "which cards are free now"),
     "holds": ("gua_fleet.cli.holds", "who holds which card now, and how long it has been idle"),

@@ -23,9 +23,15 @@ def ask_now(options: argparse.Namespace, *, window_ms: int) -> tuple[Answers, tu
     now_ms = SystemClock().now_ms()
     since_ms, until_ms = fleet_window(now_ms - window_ms, now_ms, now_ms)
     answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz="UTC"))
-    known = Knowledge(options.config.users, load_seen(state_path(), answers.inventory.hosts))
+    hosts = with_knowledge(options, answers)
     remember(answers.results)
-    return answers, fleet_now(answers.results, known)
+    return answers, hosts
+
+
+def with_knowledge(options: argparse.Namespace, answers: Answers) -> tuple[HostNow, ...]:
+    """Every host now, with what the settings and earlier answers tell about it."""
+    seen = load_seen(state_path(), answers.inventory.hosts)
+    return fleet_now(answers.results, Knowledge(options.config.users, seen))
 
 
 def remember(results: Iterable[HostResult]) -> None:
