@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gua.errors import ExitStatus
@@ -13,6 +14,7 @@ from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
 from gua_fleet.prompt import ask_secret
 from gua_fleet.secrets import Ask
+from gua_fleet.ssh.keep import KeptFleet
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
 _ANSWERED = frozenset({Outcome.OK, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY})
@@ -47,6 +49,23 @@ def ask_inventory(
     return Answers(inventory, results)
 
 
+@contextlib.contextmanager
+def kept_connections(
+    inventory: Inventory, settings: SweepSettings, *, notice: Notice = lambda line: None, ask: Ask = ask_secret
+) -> Iterator[KeptFleet]:
+    """The inventory's hosts, to be asked again and again over connections that stay open; see `ask_inventory`."""
+    fleet = KeptFleet(inventory.hosts, settings, notice=notice)
+    try:
+        fleet.__enter__()
+    except KeysLocked as exc:
+        fleet = KeptFleet(with_passphrase(inventory, exc, ask).hosts, settings, notice=notice)
+        fleet.__enter__()
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+
+
 def with_passphrase(inventory: Inventory, locked: KeysLocked, ask: Ask = ask_secret) -> Inventory:
     """The inventory with the passphrase of the locked keys, typed now. Hosts that have one of their own keep it."""
     names = ", ".join(map(str, locked.files))
@@ -78,7 +97,8 @@ def exit_status(
 ) -> ExitStatus:
     """OK when at most `allow_missing` hosts failed, NOBODY_ANSWERED when no host answered at all, else FAILED.
 
-    A host without a GPU, without history or that is paused did answer. One in maintenance or skipped neither answers nor fails.
+    A host without a GPU or without history, or a paused one, did answer. One in maintenance or skipped neither answers
+    nor fails.
     sound: whether what a host answered is good news; bad news from any is FAILED, and is not tolerated as missing.
     """
     if not any(result.outcome in _ANSWERED for result in results):

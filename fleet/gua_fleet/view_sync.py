@@ -27,9 +27,7 @@ def sync_view(
     document: Mapping[str, Any],
     latest: Mapping[str, Document],
 ) -> View:
-    """Everything `gua-fleet sync-once` has to say. hosts: of the same results. latest: by name, what each host said when
-    it was asked before.
-    """
+    """Everything `gua-fleet sync-once` has to say. hosts: of the same results. latest: earlier states."""
     cards = [card for host in hosts for card in host.cards]
     return View(
         document,

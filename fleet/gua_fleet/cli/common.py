@@ -33,6 +33,7 @@ __all__ = [
     "print_text",
     "read_inventory",
     "seconds",
+    "sweep_settings",
     "table_columns",
 ]
 
@@ -129,7 +130,7 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     Raises FleetError when there is nothing to ask.
     """
     inventory = read_inventory(options)
-    settings = _settings(options)
+    settings = sweep_settings(options)
     with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
         return ask_inventory(inventory, probe, settings, progress=progress, notice=_notice)
 
@@ -141,10 +142,11 @@ def ask_again(
     hosts = [result.host for result in answers.results if result.host.name in names]
     inventory = replace(answers.inventory, hosts=tuple(hosts))
     with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
-        return ask_inventory(inventory, probe, _settings(options), progress=progress, notice=_notice).results
+        return ask_inventory(inventory, probe, sweep_settings(options), progress=progress, notice=_notice).results
 
 
-def _settings(options: argparse.Namespace) -> SweepSettings:
+def sweep_settings(options: argparse.Namespace) -> SweepSettings:
+    """How to ask, as the options say."""
     return SweepSettings(options.forks, options.timeout, options.accept_new)
 
 

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync-once": ("gua_fleet.cli.sync_once", "sample every host now and show the fleet as it is"),
     "free": ("gua_fleet.cli.free", "which cards are free now"),
     "holds": ("gua_fleet.cli.holds", "who holds which card now, and how long it has been idle"),
+    "top": ("gua_fleet.cli.top", "the fleet live: one line a host, one cell a card"),
     "report": ("gua_fleet.cli.report", "the cluster tables, merged from every host's own history"),
     "config": ("gua_fleet.cli.config", "check or show the settings of gua-fleet.yml; `config --help` lists them all"),
     "demo": ("gua_fleet.cli.demo", "a small made-up fleet on this machine, without a GPU"),
