@@ -13,6 +13,7 @@ from gua.errors import UsageError
 from gua.units import parse_duration_ms
 from gua_fleet.ask import Answers, ask_inventory, exit_status, with_passwords
 from gua_fleet.config import FILE_NAME, FleetConfig
+from gua_fleet.host_names import complete_hosts, remember_names
 from gua_fleet.inventory.load import Inventory, Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
@@ -60,7 +61,10 @@ def add_inventory_options(parser: argparse.ArgumentParser) -> None:
         help="Ansible inventory: a file, a directory, or `host1,host2,`; may be given several times "
         f"(default: GUA_FLEET_HOSTS, else {FILE_NAME}, else the one ansible.cfg names, else ./inventory.yml)",
     )
-    group.add_argument("-l", "--limit", metavar="PATTERN", help="only hosts that match this Ansible pattern, or @FILE")
+    limit = group.add_argument(
+        "-l", "--limit", metavar="PATTERN", help="only hosts that match this Ansible pattern, or @FILE"
+    )
+    limit.completer = complete_hosts  # type: ignore[attr-defined]  # argcomplete looks for it
     group.add_argument(
         *("-e", "--extra-vars"),
         action="append",
@@ -165,6 +169,7 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
         ask_vault_password=options.ask_vault_pass,
     )
     inventory = load_inventory(find_source(options.hosts or (), configured=config.hosts), selection=selection)
+    remember_names(inventory.hosts)
     number = len(inventory.hosts)
     sys.stderr.write(f"inventory: {inventory.source}, {number} host{'' if number == 1 else 's'}\n")
     for warning in (*config.warnings, *inventory.warnings):

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("gua_fleet.cli.report", "the cluster tables, merged from every host's own history"),
     "config": ("gua_fleet.cli.config", "check or show the settings of gua-fleet.yml; `config --help` lists them all"),
     "demo": ("gua_fleet.cli.demo", "a small made-up fleet on this machine, without a GPU"),
+    "completion": ("gua.cli.completion", "print what a shell needs to complete this program's words"),
     "version": ("gua.cli.version", "print the version"),
 }
 
