@@ -45,7 +45,7 @@ def test_a_state_is_shown_as_one_of_now_only_while_its_sample_is_fresh() -> None
     old = text(rows(result("a", "truly-idle"), answer_s=71.0))
     assert old[1].endswith("0 truly-idle  0 unknown  1 not known now")
     assert old[3].split()[1] == "(.)"
-    assert "2 min" in old[3]
+    assert "1 min" in old[3]
 
 
 def test_a_host_that_fails_keeps_its_line_with_reason_and_age() -> None:
@@ -81,16 +81,13 @@ def test_board_keeps_the_last_answer_of_a_host_that_fails_and_takes_the_next() -
 def test_no_picture_is_wider_or_higher_than_the_terminal(
     columns: int, height: int, fleet: list[list[str]], offset: int, unicode: bool, word: str
 ) -> None:
-    found = rows(*(result(f"gpu-node-{n:03d}.example.org", *shown) for n, shown in enumerate(fleet)))
+    found = rows(*(result(f"h{n:03d}", *shown) for n, shown in enumerate(fleet)))
     picture = Picture(offset=offset, unicode=unicode)
     lines = compose(found, picture, columns=columns, lines=height, clock="12:00:00", note=word)
     assert len(lines) <= height
     assert all(wcswidth("".join(part for part, _ in line)) <= columns for line in lines)
     if height >= 5 and columns >= 80:
-        shown = plain(lines)
-        assert sum(f"node-{n:03d}" in shown or f"{n:03d}" in shown for n in range(len(fleet))) >= min(
-            len(fleet), page_of(height)
-        )
+        assert sum(line[:1] == "h" for line in plain(lines[3:-1]).splitlines()) == min(len(fleet), page_of(height))
 
 
 def test_more_hosts_than_lines_are_scrolled_to_and_counted() -> None:
