@@ -25,7 +25,15 @@ from gua.demo.history import fill
 from gua.demo.profile import DEMO_HOSTS
 from gua.demo.recording import open_demo_writer
 from gua.doctor.check import QUESTIONS
+from gua.ledger.explain_user import explain_user
+from gua.ledger.holds import Wanted, build_holds
+from gua.ledger.page import render_text
+from gua.ledger.render_explain import explain_page
+from gua.ledger.render_holds import holds_page
 from gua.location import Location
+from gua.store.database import open_reader
+from gua.top.frame import Shown, frame, keys_line, plain_text
+from gua.top.sources import StoreSource
 from gua.units import to_iso
 from gua_fleet.anonymous import without_names
 from gua_fleet.ask import ask_inventory
@@ -34,7 +42,8 @@ from gua_fleet.cli.demo import closing_text
 from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
 from gua_fleet.config import KEYS as FLEET_KEYS
 from gua_fleet.demo.fleet import database, make_fleet
-from gua_fleet.free import Wanted, find_free, parse_memory_mb
+from gua_fleet.free import Wanted as WantedCards
+from gua_fleet.free import find_free, parse_memory_mb
 from gua_fleet.holds import Filter, current_holds
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import Known, merge_reports
@@ -129,7 +138,7 @@ def demo_day() -> tuple[tuple[HostResult, ...], tuple[HostNow, ...]]:
     return results, fleet_now(results, Knowledge(seen=DEMO_SEEN))
 
 
-def free(wanted: Wanted) -> str:
+def free(wanted: WantedCards) -> str:
     """`gua-fleet free` of the made-up fleet."""
     hosts = demo_day()[1]
     return rendered_view(free_view(find_free(hosts, wanted), wanted, hosts, generated_at=to_iso(NOW_MS)), "table", 80)
@@ -274,6 +283,36 @@ def report_csv_lines() -> str:
     return "\n".join(shown_rows) + "\n"
 
 
+def _agent_day(asked: Callable[[Path], str]) -> str:
+    """What is made of a made-up host's last day, sampled each minute, with an hour missing."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "gua.db"
+        with open_demo_writer(path, DEMO_HOSTS["gpu02"], StandingClock()) as writer:
+            for since_h, until_h in ((24, 20), (19, 0)):
+                since_ms, until_ms = (NOW_MS - hours * 3_600_000 for hours in (since_h, until_h))
+                fill(writer, DEMO_HOSTS["gpu02"], since_ms=since_ms, until_ms=until_ms, interval_ms=60_000)
+        return asked(path)
+
+
+_DAY = {"since_ms": NOW_MS - 86_400_000, "until_ms": NOW_MS, "now_ms": NOW_MS, "zone_name": "UTC"}
+
+
+def holds_screen(path: Path) -> str:
+    document = build_holds(lambda: open_reader(path), Wanted(min_ms=4 * 3_600_000), **_DAY)
+    return render_text(holds_page(document), width=112)
+
+
+def explain_screen(path: Path) -> str:
+    """The user with the least to tell of those who shared nothing."""
+    document = explain_user(lambda: open_reader(path), "bob", **_DAY)
+    return render_text(explain_page(document), width=100)
+
+
+def top_screen(path: Path) -> str:
+    view = StoreSource(path, StandingClock(), None, source="daemon's database").read()
+    return plain_text([*frame(view, Shown(), 100), keys_line(Shown(), 100)])
+
+
 def commands() -> str:
     """Every command of both programs in one line."""
     lines = ["| command | does |", "| --- | --- |"]
@@ -338,8 +377,8 @@ def _screen(text: str) -> str:
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
     "docs/fleet-commands.md": {
-        "free": lambda: _screen(free(Wanted())),
-        "free-wanted": lambda: _screen(free(Wanted("H100", parse_memory_mb("40G"), 4 * 3600.0))),
+        "free": lambda: _screen(free(WantedCards())),
+        "free-wanted": lambda: _screen(free(WantedCards("H100", parse_memory_mb("40G"), 4 * 3600.0))),
         "holds": lambda: _screen(holds()),
         "top": lambda: _screen(fleet_top()),
         "status": lambda: _screen(status()),
@@ -356,6 +395,11 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     },
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/doctor.md": {"doctor-checks": doctor_checks},
+    "docs/ledger.md": {
+        "holds": lambda: _screen(_agent_day(holds_screen)),
+        "explain": lambda: _screen(_agent_day(explain_screen)),
+        "top": lambda: _screen(_agent_day(top_screen)),
+    },
     "docs/report.md": {
         "report-text": lambda: _screen(agent_week("text", ("--sensitivity",))),
         "report-csv": lambda: _screen(report_csv_lines()),

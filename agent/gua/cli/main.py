@@ -24,6 +24,9 @@ from gua.text import shown
 COMMANDS: dict[str, tuple[str, str]] = {
     "daemon": ("gua.cli.daemon", "sample this host's GPUs until told to stop"),
     "report": ("gua.cli.report", "what the GPUs did: worked, held, free, not seen, and by whom"),
+    "holds": ("gua.cli.holds", "the ledger of holds: who held which card from when to when, and what came of it"),
+    "explain": ("gua.cli.explain", "the evidence behind a figure: samples, gaps, rule, and who was named by what"),
+    "top": ("gua.cli.top", "what every card does now, live in a terminal"),
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import tzinfo
 from typing import Optional, cast
@@ -26,7 +27,6 @@ from gua.report.hours import hours_of_week
 from gua.report.material import Material, read_material
 from gua.report.narrow import narrowed
 from gua.report.people import hold_of, users_of
-from gua.report.timeline import timeline_of
 from gua.report.window import ReportWindow
 from gua.store.codes import STATUSES, VERDICTS
 from gua.store.credit import COVERED
@@ -61,8 +61,10 @@ def build_report(
     report = _document(made, now_ms, zone, zone_name, scheduler)
     report["user"] = user
     if sensitivity:
-        report["sensitivity"] = [_sensitivity(one, sums) for one, sums in made.sensitivity]
+        report["sensitivity"] = [_sensitivity(one, ms) for one, ms in made.sensitivity]
     if timeline and made.steps is not None:
+        from gua.report.timeline import timeline_of  # only pictures need it
+
         shown = {card["uuid"] for card in report["cards"]}
         report["timeline"] = timeline_of(made.steps, [one for one in made.devices if one.uuid in shown], now_ms)
     report["findings"] = find(report, made, now_ms=now_ms, zone_known=zone is not None)
@@ -97,8 +99,8 @@ def _rule(rule: Rule) -> RuleInfo:
     return cast(RuleInfo, asdict(rule))
 
 
-def _sensitivity(rule: Rule, sums: WindowSums) -> Sensitivity:
-    return {"rule": _rule(rule), "card_s": verdict_states(sums.by_verdict(), COVERED)}
+def _sensitivity(rule: Rule, covered_ms: Mapping[int, int]) -> Sensitivity:
+    return {"rule": _rule(rule), "card_s": verdict_states({verdict: [ms] for verdict, ms in covered_ms.items()}, 0)}
 
 
 def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:

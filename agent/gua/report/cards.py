@@ -109,6 +109,7 @@ def _holder(holder: HolderRow) -> HolderNow:
         "pid": holder.pid,
         "memory_mb": holder.memory_mb,
         "type": "graphics" if holder.type is ProcessType.GRAPHICS else "compute",
+        "since": to_iso(holder.since_ms),
         "user_source": holder.source.value,
         "mounts": holder.mounts,
         "sm_util_pct": _rounded(holder.sm_util_pct),

@@ -74,7 +74,13 @@ class Usage(TypedDict, total=False):
     user_source: str
 
 
-class HolderNow(Usage):
+class HolderMore(Usage, total=False):
+    """Absent from older agents' documents. since: when it was first seen on this card."""
+
+    since: str
+
+
+class HolderNow(HolderMore):
     user: str
     process: str
     pid: int
@@ -169,6 +175,8 @@ class HoldMore(Usage, total=False):
 
 
 class Hold(HoldMore):
+    """One process on one card. states: of its whole life; where `rejudged`, of that part which lies in the window."""
+
     user: str
     process: str
     pid: int
