@@ -71,16 +71,16 @@ class Mask:
         place = replace(result.host, name=host.name)
         if result.document is None:
             return replace(result, host=place, detail=None)
-        shown_cards = {card.uuid: card for card in host.cards}
+        shown_cards = {(card.uuid, card.index): card for card in host.cards}
         document = {
             **result.document,
             "host": {**result.document["host"], "hostname": host.name},
             "stored_reason": None,
             "errors": [],
             "cards": [
-                _nameless_card(card, shown_cards[card["uuid"]])
+                _nameless_card(card, shown_cards[card["uuid"], card["index"]])
                 for card in result.document["cards"]
-                if card["uuid"] in shown_cards
+                if (card["uuid"], card["index"]) in shown_cards
             ],
         }
         return replace(result, host=place, detail=None, document=document)
