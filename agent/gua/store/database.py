@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
@@ -19,12 +19,14 @@ from gua.clock import Clock
 from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_path
 from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
-from gua.store.migrations import SCHEMA_VERSION, check_version, migrate
 from gua.store.reader import StoreReader
-from gua.store.retention import Retention
 from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
+from gua.store.version import SCHEMA_VERSION, check_version
 from gua.store.wal import LIMIT_BYTES
-from gua.store.writer import StoreWriter
+
+if TYPE_CHECKING:
+    from gua.store.retention import Retention
+    from gua.store.writer import StoreWriter
 
 # No reader may keep the writer's -wal from being folded back for longer.
 READ_LIMIT_S = 10.0
@@ -56,6 +58,8 @@ def open_writer(
     writer's `moved_aside` says where: under a daemon that has the file open, that would cost it every further tick.
     Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
     """
+    from gua.store.writer import StoreWriter  # readers start sooner without all that writing needs
+
     try:
         refuse_special(path)
         prepare_file(path)
@@ -95,6 +99,8 @@ def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Option
 def _open_writable(
     path: Path, now_ms: int, check: Callable[[sqlite3.Connection], None] = lambda connection: None
 ) -> SqliteDatabase:
+    from gua.store.migrations import migrate
+
     database = SqliteDatabase(str(path), timeout=BUSY_SLICE_MS / 1000)
     try:
         _prepare_connection(connection_of(database), path)
@@ -139,7 +145,7 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             stack.enter_context(database.atomic())
             _refuse_unready(check_version(database, str(path)), path)
             _limit(connection_of(database))
-            yield StoreReader(database)
+            yield StoreReader(database, lambda: _renew(connection_of(database)))
         except PermissionError as exc:
             raise _forbidden(path) from exc
         except (PeeweeException, sqlite3.Error, OSError) as exc:
@@ -152,6 +158,13 @@ def _limit(connection: sqlite3.Connection) -> None:
     """End any query once the time is over; SQLite then says `interrupted`."""
     deadline_s = time.monotonic() + READ_LIMIT_S
     connection.set_progress_handler(lambda: int(time.monotonic() > deadline_s), 100_000)
+
+
+def _renew(connection: sqlite3.Connection) -> None:
+    """Let go of what is being read, so that the writer's -wal can be folded back, and go on with what is there now."""
+    connection.execute("COMMIT")
+    connection.execute("BEGIN")
+    _limit(connection)
 
 
 def missing(path: Path) -> DatabaseMissing:

@@ -80,6 +80,8 @@ class Devices:
         row = self.by_uuid.get(reading.uuid)
         if row is None:
             row = self._insert(reading, ts_ms)
+        if row.retired_at_ms is not None and reading.absent is not None:
+            return row  # no longer this host's: a clock set back must not make it expected from then on
         before = (*vars(row).values(),)
         row.first_seen_ms = _earlier(row.first_seen_ms, ts_ms)
         if reading.absent is None:

@@ -7,14 +7,11 @@ from collections.abc import Callable
 
 from peewee import SqliteDatabase
 
-from gua.errors import DatabaseUnusable
 from gua.store.migration_2 import pack_samples
 from gua.store.models import MODELS, Migration
 from gua.store.packing import GPU_SAMPLE_VIEW
 from gua.store.session import connection_of
-
-# "gua1" in ASCII: tells our files from other programs' and from the predecessor's.
-APPLICATION_ID = 0x67756131
+from gua.store.version import APPLICATION_ID, SCHEMA_VERSION, check_version
 
 # What a new database has beside its tables. Holds that are open change each tick; an index over the closed ones only
 # is never touched by that.
@@ -28,25 +25,6 @@ _MORE = (
 # Step N makes version N + 2 of version N + 1. Never change one that was released; append. A new database is made
 # from the models at once: tests hold that both ways lead to the same schema.
 STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (pack_samples,)
-SCHEMA_VERSION = len(STEPS) + 1
-
-
-def check_version(database: SqliteDatabase, path: str) -> int:
-    """The schema version of an open database; 0 when nothing is in it yet.
-
-    Raises DatabaseUnusable when another program, or a newer gua, wrote it.
-    """
-    version, application, tables = (
-        int(connection_of(database).execute(query).fetchone()[0])
-        for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
-    )
-    if tables and application != APPLICATION_ID:
-        raise DatabaseUnusable(f"{path} was not made by gua: name another file with --db")
-    if version > SCHEMA_VERSION:
-        raise DatabaseUnusable(
-            f"{path} was written by a newer gua (schema {version}, this one knows {SCHEMA_VERSION}): update gua here"
-        )
-    return version
 
 
 def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -110,8 +110,11 @@ _WHO = "process.source, mount_hint, CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms
 
 
 class StoreReader:
-    def __init__(self, database: SqliteDatabase) -> None:
+    """renew: ends the unchanging view that is read, and begins the present one."""
+
+    def __init__(self, database: SqliteDatabase, renew: Callable[[], None] = lambda: None) -> None:
         self._session = Session(connection_of(database))
+        self._renew = renew
 
     def host(self) -> Optional[HostRow]:
         """The newest store's host; None when no program ever took this database into use."""
@@ -183,7 +186,7 @@ class StoreReader:
         """Sums over disjoint windows as each rule would have had them; see gua.store.rejudge."""
         from gua.store.rejudge import rejudge  # only for those who ask
 
-        return rejudge(self._session, windows, rules)
+        return rejudge(self._session, windows, rules, self._renew)
 
     def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
         """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""

@@ -17,7 +17,7 @@ from gua.model import Rule
 from gua.store.codes import VERDICT_CODE
 from gua.store.evidence import unpack_evidence
 from gua.store.packing import NO_UTIL, POWER_AT, UTIL_AT, UTIL_MAX_AT, VERDICT_MASK
-from gua.store.raw import holds_by_device, unattributed_user
+from gua.store.raw import RawHold, holds_by_device, unattributed_user
 from gua.store.runs import RuleSums, Run, TickPart
 from gua.store.sample_id import DEVICE_BITS, sample_ids
 from gua.store.session import Session
@@ -33,17 +33,32 @@ _Judged = tuple[tuple[int, ...], bool]
 """A verdict's code for each rule, and whether the lists of processes could be read."""
 
 
-def rejudge(session: Session, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
+# Ticks read at once, in a second or two however many cards there are: what is read under one view is short.
+CHUNK_TICKS = 4096
+
+
+def _nothing() -> None:
+    pass
+
+
+def rejudge(
+    session: Session, windows: Sequence[Span], rules: Sequence[Rule], between: Callable[[], None] = _nothing
+) -> list[WindowSums]:
     """The sums over disjoint windows as each of the rules would have had them, in the order of `rules`.
 
     Every card is judged by the rule, also one whose model has its own. `WindowSums.rules` stays empty.
+    between: called now and then, when no query is open, so that the view may be renewed: raw ticks only come and go.
     Raises UsageError when a window reaches beyond the oldest raw tick.
     """
     windows = [window for window in windows if window[0] < window[1]]
     judges = [RuleSums(n, rule.long_idle_s * 1000, unattributed_user(session)) for n, rule in enumerate(rules)]
     if windows:
-        _refuse_gone(session, min(start for start, _ in windows))
-        _Pass(session, windows, rules, judges).run()
+        since_ms = min(start for start, _ in windows)
+        _refuse_gone(session, since_ms)
+        one_pass = _Pass(session, windows, rules, judges)
+        for _ in one_pass.chunks():
+            between()
+            _refuse_gone(session, since_ms)
     return [judge.finish() for judge in judges]
 
 
@@ -70,18 +85,30 @@ class _Pass:
         self._same: dict[_Judged, _Judged] = {}
         self._mig = {row[0] for row in session.rows("SELECT id FROM device WHERE mig_parent_uuid IS NOT NULL")}
         self._cards: dict[int, _Card] = {}
+        self._holds: dict[int, list[RawHold]] = {}
+        self._before: Optional[int] = None
 
-    def run(self) -> None:
+    def chunks(self) -> Iterator[None]:
+        """Walk, and stop after each chunk."""
         reach = self._reach()
         first, last = self._session.rows("SELECT min(id), max(id) FROM tick WHERE ts_ms > ? AND ts_ms < ?", reach)[0]
         if first is None:
             return
-        holds = holds_by_device(self._session, first, last)
-        samples = self._session.connection.execute(
-            "SELECT id, occupancy, readings FROM sample WHERE id BETWEEN ? AND ? ORDER BY id", sample_ids(first, last)
-        )
+        self._holds = holds_by_device(self._session, first, last)
+        for start in range(first, last + 1, CHUNK_TICKS):
+            end = min(last, start + CHUNK_TICKS - 1)
+            self._walk(list(self._ticks(reach, start, end)), self._samples(start, end))
+            yield
+        for card in self._cards.values():
+            card.close()
+
+    def _samples(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        query = "SELECT id, occupancy, readings FROM sample WHERE id BETWEEN ? AND ? ORDER BY id"
+        return iter(self._session.rows(query, sample_ids(first, last)))
+
+    def _walk(self, ticks: Sequence[tuple[TickPart, bool]], samples: Iterator[tuple[int, int, int]]) -> None:
         sample = next(samples, None)
-        for tick, follows in self._ticks(reach):
+        for tick, follows in ticks:
             if not follows:
                 self._interrupt()
             low, high = sample_ids(tick.id, tick.id)
@@ -91,11 +118,9 @@ class _Pass:
                 device = sample[0] & _DEVICE_MASK
                 card = self._cards.get(device)
                 if card is None:
-                    card = self._cards[device] = _Card(device, Timeline(holds.get(device, ())), self._close)
+                    card = self._cards[device] = _Card(device, Timeline(self._holds.get(device, ())), self._close)
                 card.take(tick, self._judge(device, sample[1], sample[2]), sample[2] >> POWER_AT)
                 sample = next(samples, None)
-        for card in self._cards.values():
-            card.close()
 
     def _interrupt(self) -> None:
         """A tick of quite another time came in between: no stretch goes on over it."""
@@ -109,23 +134,22 @@ class _Pass:
         since_ms = min(start for start, _ in self._windows) - long_ms - longest_cover_ms - 1
         return since_ms, max(end for _, end in self._windows) + long_ms
 
-    def _ticks(self, reach: Span) -> Iterator[tuple[TickPart, bool]]:
+    def _ticks(self, reach: Span, first: int, last: int) -> Iterator[tuple[TickPart, bool]]:
         """Ticks in the order they were stored, and whether each was stored right after the one before."""
         more: defaultdict[int, list[Span]] = defaultdict(list)
         for tick, start, end in self._session.rows(
             "SELECT tick, from_ms, until_ms FROM tick_fragment JOIN tick ON tick.id = tick_fragment.tick"
-            " WHERE ts_ms > ? AND ts_ms < ?",
-            reach,
+            " WHERE tick.id BETWEEN ? AND ?",
+            (first, last),
         ):
             more[tick].append((start, end))
-        before = None
-        for row in self._session.connection.execute(
+        for row in self._session.rows(
             "SELECT id, ts_ms, cover_ms, ts_ms + cover_from, ts_ms + cover_until FROM tick"
-            " WHERE ts_ms > ? AND ts_ms < ? ORDER BY id",
-            reach,
+            " WHERE id BETWEEN ? AND ? AND +ts_ms > ? AND +ts_ms < ? ORDER BY id",
+            (first, last, *reach),
         ):
-            yield self._part(row, more.get(row[0], [])), before in (None, row[0] - 1)
-            before = row[0]
+            yield self._part(row, more.get(row[0], [])), self._before in (None, row[0] - 1)
+            self._before = row[0]
 
     def _part(self, row: Sequence[Any], more: Sequence[Span]) -> TickPart:
         tick, ts_ms, cover_ms, start, end = row

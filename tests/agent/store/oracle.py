@@ -103,7 +103,9 @@ def after_retirements(ticks: Sequence[Tick], breaks: Breaks) -> tuple[list[Tick]
     """
     stored, retired = [], dict[str, int]()
     for number, tick in enumerate(ticks):
-        retired.update({uuid: at[number] for uuid, at in breaks.items() if number in at and _met(ticks[:number], uuid)})
+        for uuid, at in breaks.items():
+            if number in at and _met(ticks[:number], uuid):
+                retired.setdefault(uuid, at[number])  # retired once is retired
         cards = tuple(c for c in tick.cards if c.reading.absent is None or c.reading.uuid not in retired)
         for card in cards:
             retired.pop(card.reading.uuid, None)

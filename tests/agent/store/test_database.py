@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gua.errors import DatabaseDamaged, DatabaseMissing, DatabaseUnusable, GuaError
-from gua.store.migrations import SCHEMA_VERSION
+from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import report, stored, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 

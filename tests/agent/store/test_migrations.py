@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gua.store.migrations import SCHEMA_VERSION
+from gua.store.migrations import STEPS
+from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import report, stored, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 
@@ -104,3 +105,7 @@ def test_an_old_database_is_read_by_nobody_before_a_writer_brought_it_up_to_date
     with writing(path) as writer:
         writer.write_tick(tick(MONDAY + 2 * HOUR, card(holders=(holder(),))))
     assert report(path, MONDAY, MONDAY + HOUR)["samples"] > 0
+
+
+def test_the_version_is_that_of_the_last_step() -> None:
+    assert len(STEPS) + 1 == SCHEMA_VERSION

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gua.errors import UsageError
 from gua.model import State
 from gua.report.document import Report
-from gua.store import retention
+from gua.store import rejudge, retention
 from gua.store.codes import STATES, VERDICTS
 from gua.store.database import open_reader
 from gua.store.session import Session
@@ -67,7 +67,7 @@ def compare(found: Report, right: Figures) -> None:
     assert charged <= {user["user"] for user in found["users"]}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(with_window())
 def test_every_figure_is_what_the_ticks_say(case: tuple[History, int, int]) -> None:
     history, since_s, until_s = case
@@ -106,10 +106,11 @@ def remove_raw(path: Path, cut_ms: int) -> None:
 def small_slices() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retention, "SLICE_TICKS", 2)
+        patch.setattr(rejudge, "CHUNK_TICKS", 5)
         yield
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(with_window(), st.integers(-3_000, 3_000))
 def test_figures_stay_right_when_raw_ticks_are_gone(case: tuple[History, int, int], cut_s: int) -> None:
     history, since_s, until_s = case
@@ -145,7 +146,7 @@ def summed(path: Path, since_ms: int, until_ms: int) -> dict[str, Any]:
         return by_name(path, reader.sums((0, 0), [(since_ms, until_ms)]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(with_window(retirements=False))
 def test_ticks_judged_again_are_as_if_they_had_been_judged_so(case: tuple[History, int, int]) -> None:
     history, since_s, until_s = case

@@ -1,0 +1,32 @@
+"""Whose a file is and which schema it has: all that a reader needs to know of migrations."""
+
+from __future__ import annotations
+
+from peewee import SqliteDatabase
+
+from gua.errors import DatabaseUnusable
+from gua.store.session import connection_of
+
+# "gua1" in ASCII: tells our files from other programs' and from the predecessor's.
+APPLICATION_ID = 0x67756131
+
+# What the last of migrations.STEPS makes.
+SCHEMA_VERSION = 2
+
+
+def check_version(database: SqliteDatabase, path: str) -> int:
+    """The schema version of an open database; 0 when nothing is in it yet.
+
+    Raises DatabaseUnusable when another program, or a newer gua, wrote it.
+    """
+    version, application, tables = (
+        int(connection_of(database).execute(query).fetchone()[0])
+        for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
+    )
+    if tables and application != APPLICATION_ID:
+        raise DatabaseUnusable(f"{path} was not made by gua: name another file with --db")
+    if version > SCHEMA_VERSION:
+        raise DatabaseUnusable(
+            f"{path} was written by a newer gua (schema {version}, this one knows {SCHEMA_VERSION}): update gua here"
+        )
+    return version
