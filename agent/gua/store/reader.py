@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from peewee import SqliteDatabase
 
@@ -23,6 +23,9 @@ from gua.store.session import Session, connection_of
 from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
+
+if TYPE_CHECKING:
+    from gua.store.past import PastIndex
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,7 @@ class StoreReader:
         """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
         rows = self._session.rows(
             "SELECT ts_ms, status, interval_ms FROM tick JOIN run ON run.id = tick.run"
-            " WHERE kind <> 'sync-once' ORDER BY tick.id DESC LIMIT 1"
+            " WHERE kind NOT IN ('sync-once', 'import') ORDER BY tick.id DESC LIMIT 1"
         )
         return TickRow(rows[0][0], STATUSES[rows[0][1]], rows[0][2]) if rows else None
 
@@ -220,6 +223,12 @@ class StoreReader:
     def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
         """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
         return card_ticks(self._session, device, window, self._longest_cover_ms())
+
+    def past(self) -> PastIndex:
+        """What is here of other recorders' history."""
+        from gua.store.past import PastIndex  # only for an import
+
+        return PastIndex(self._session)
 
     def pauses(self, window: Span) -> list[Span]:
         """The parts of the window in which the agent was told not to look, in time order.
