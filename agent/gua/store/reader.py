@@ -25,6 +25,7 @@ from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
 
 if TYPE_CHECKING:
+    from gua.store.exported import Exported
     from gua.store.past import PastIndex
 
 
@@ -223,6 +224,16 @@ class StoreReader:
     def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
         """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
         return card_ticks(self._session, device, window, self._longest_cover_ms())
+
+    def exported(self, *, rollups_only: bool) -> Exported:
+        """The rows of an export."""
+        from gua.store.exported import Exported  # only for an export
+
+        return Exported(self._session, rollups_only=rollups_only)
+
+    def renew(self) -> None:
+        """End the unchanging view that is read, and begin the present one."""
+        self._renew()
 
     def past(self) -> PastIndex:
         """What is here of other recorders' history."""
