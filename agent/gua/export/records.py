@@ -2,7 +2,7 @@
 
     gua-export-header NONCE {"bytes": N, "sha256": H, ...}
     {"schema": "gua.export/1", ...}
-    gua-export-chunk NONCE {"sequence": 1, "after_rev": A, "until_rev": B, "whole": true, "rows": {...}, "bytes": N, ...}
+    gua-export-chunk NONCE {"sequence": 1, "after_rev": A, "until_rev": B, "whole": true, "rows": {}, "bytes": N}
     N bytes of zlib
     gua-export-end NONCE {"chunks": C, "rows": R, "until_rev": B, "bytes": 0, "sha256": H}
 

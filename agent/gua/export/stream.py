@@ -165,11 +165,16 @@ def _read(
         rows = exported.rows(table, revs, beyond if number == first else None, limit)
         limit -= len(rows)
         if rows:
-            found.append((table, rows))
+            found.append((table, rows if not table.together else _sorted(table, rows)))
         if limit <= 0:
             keys = [table.columns.index(name) for name in table.key]
             return found, (number, tuple(rows[-1][position] for position in keys) if rows else beyond)
     return found, None
+
+
+def _sorted(table: Table, rows: Sequence[Any]) -> list[Any]:
+    places = [table.columns.index(name) for name in table.together]
+    return sorted(rows, key=lambda row: [row[place] for place in places])
 
 
 def _packed(tables: _Rows) -> dict[str, Any]:

@@ -22,7 +22,8 @@ _BY_TICK = "tick WHERE rev > ? AND rev <= ?"
 class Table:
     """One table of an export. query: takes (after_rev, until_rev). key: names a row. raw: it is about single ticks.
 
-    Rows come by key. Keys are ordered so that rows with much in common stand together, which compresses best.
+    Rows are read by key, which is how they lie there. together: columns to sort a chunk's rows by, so that rows with
+    much in common stand together, which compresses best.
     """
 
     name: str
@@ -30,12 +31,13 @@ class Table:
     key: tuple[str, ...]
     query: str
     raw: bool = False
+    together: tuple[str, ...] = ()
 
 
-def _plain(name: str, columns: str, key: str, *, where: str = "", raw: bool = False) -> Table:
+def _plain(name: str, columns: str, key: str, *, together: str = "", where: str = "", raw: bool = False) -> Table:
     names = tuple(columns.split())
     query = f"SELECT {', '.join(names)} FROM {name} WHERE rev > ? AND rev <= ?{where}"
-    return Table(name, names, tuple(key.split()), query, raw)
+    return Table(name, names, tuple(key.split()), query, raw, tuple(together.split()))
 
 
 # Readings by themselves: each column compresses far better than the packed integer. Zeros and NULLs as in packing.py.
@@ -97,14 +99,16 @@ TABLES: tuple[Table, ...] = (
     _plain(
         "card_slot",
         "device verdict rule slot covered_ms samples energy_mj energy_ms rev",
-        "device verdict rule slot",
+        "slot device rule verdict",
+        together="device verdict rule slot",
     ),
     _plain(
         "user_slot",
         "user device state rule slot card_ms share_ms shared_ms long_idle_ms energy_mj energy_ms samples rev",
-        "user device state rule slot",
+        "slot user device rule state",
+        together="user device state rule slot",
     ),
-    _plain("tick_slot", "status cover_ms slot ticks rev", "status cover_ms slot"),
+    _plain("tick_slot", "status cover_ms slot ticks rev", "slot status cover_ms", together="status cover_ms slot"),
     _plain("tick", "id ts_ms run status cover_ms cover_from cover_until fault rev", "id", raw=True),
     Table(
         "tick_fragment",
@@ -122,11 +126,12 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "sample",
-        ("device", "tick", "occupancy", *_READINGS, "energy_j"),
-        ("device", "tick"),
-        f"SELECT sample.id & {(1 << DEVICE_BITS) - 1} AS device, tick.id AS tick, occupancy,"
+        ("id", "device", "occupancy", *_READINGS, "energy_j"),
+        ("id",),
+        f"SELECT sample.id AS id, sample.id & {(1 << DEVICE_BITS) - 1} AS device, occupancy,"
         f" {', '.join(f'{text} AS {name}' for name, text in _READINGS.items())}, energy_j {_SAMPLES}",
         raw=True,
+        together=("device", "id"),
     ),
     _plain("hold_memory", "hold tick memory_mb rev", "hold tick", raw=True),
 )
