@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import sys
+from collections.abc import Iterator
 
 from gua.cli.common import add_store_options, locate_database, open_settings
 from gua.cli.output import add_frame_option
@@ -36,14 +38,31 @@ def run(options: argparse.Namespace) -> int:
     database = locate_database(options, open_settings(options)).path
     asked = Asked(options.since_rev, options.until_rev, options.rollups_only)
     nonce = options.frame or secrets.token_hex(16)
-    try:
-        with open_reader(database) as reader:
-            now_ms = SystemClock().now_ms()
-            write_stream(reader, sys.stdout.buffer, asked, nonce=nonce, agent_version=__version__, now_ms=now_ms)
-    except BrokenPipeError as exc:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered must not fail once more at exit
-        raise GuaError("stdout was closed before the end: go on after the last whole chunk, with --since-rev") from exc
+    with open_reader(database) as reader:
+        now_ms, out = SystemClock().now_ms(), _Stdout()
+        write_stream(reader, out, asked, nonce=nonce, agent_version=__version__, now_ms=now_ms)
     return int(ExitStatus.OK)
+
+
+class _Stdout:
+    """stdout for bytes, whose errors are told apart from those of the database. Raises GuaError."""
+
+    def write(self, data: bytes) -> None:
+        with self._errors():
+            sys.stdout.buffer.write(data)
+
+    def flush(self) -> None:
+        with self._errors():
+            sys.stdout.buffer.flush()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered must not fail once more at exit
+            cause = "stdout was closed" if isinstance(exc, BrokenPipeError) else f"stdout fails ({exc.strerror})"
+            raise GuaError(f"{cause} before the end: go on after the last whole chunk, with --since-rev") from exc
 
 
 def _revision(text: str) -> int:

@@ -123,4 +123,8 @@ def _save_traceback(error: Exception) -> str:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """The `gua` command. Returns its exit status."""
+    if "_ARGCOMPLETE" in os.environ:
+        from gua.cli.completion import answer
+
+        answer("gua", COMMANDS)
     return run_command("gua", COMMANDS, sys.argv[1:] if argv is None else argv)

@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Optional
+from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Protocol
 
 from gua.errors import FrameError
 from gua.export.columns import Value, pack_column, unpack_column
@@ -37,10 +37,19 @@ SCHEMA = "gua.export/1"
 CHUNK_SCHEMA = "gua.export-chunk/1"
 
 # Rows in a chunk; a revision with more goes on in the next.
-CHUNK_ROWS = 12_000
+CHUNK_ROWS = 24_000
 
 # What login shells may print before an export begins.
 _NOISE_BYTES = 1_000_000
+
+
+class Sink(Protocol):
+    """Where an export goes to."""
+
+    def write(self, data: bytes) -> object: ...
+
+    def flush(self) -> object: ...
+
 
 _Rows = list[tuple["Table", list[Any]]]
 
@@ -78,9 +87,7 @@ class Chunk:
     header: Mapping[str, Any] = field(repr=False)
 
 
-def write_stream(
-    reader: StoreReader, out: BinaryIO, asked: Asked, *, nonce: str, agent_version: str, now_ms: int
-) -> None:
+def write_stream(reader: StoreReader, out: Sink, asked: Asked, *, nonce: str, agent_version: str, now_ms: int) -> None:
     """Write an export of what is there when it begins. Raises DatabaseUnusable, and OSError of `out`."""
     exported = reader.exported(rollups_only=asked.rollups_only)
     header = _header(reader, exported, asked, agent_version, now_ms)
@@ -95,7 +102,7 @@ def write_stream(
     out.flush()
 
 
-def _send(out: BinaryIO, before: str, kind: str, nonce: str, fields: Mapping[str, Any], body: bytes) -> str:
+def _send(out: Sink, before: str, kind: str, nonce: str, fields: Mapping[str, Any], body: bytes) -> str:
     record, own = write_record(before, kind, nonce, fields, body)
     out.write(record)
     return own

@@ -177,11 +177,11 @@ class Exported:
         }
 
     def rows_by_rev(self, after_rev: int, until_rev: int) -> Iterator[tuple[int, int]]:
-        """(revision, rows in it at most), ascending."""
+        """(revision, about how many rows are in it), ascending."""
         cards = int(self._session.rows("SELECT count(*) FROM device")[0][0])
         parts = [f"SELECT rev, 1 AS n FROM {table} WHERE rev > :a AND rev <= :b" for table in _COUNTED]
         if self._raw:
-            parts.append(f"SELECT rev, {2 * cards + 2} FROM tick WHERE rev > :a AND rev <= :b")
+            parts.append(f"SELECT rev, {cards + 1} FROM tick WHERE rev > :a AND rev <= :b")
             parts.append("SELECT rev, 1 FROM hold_memory WHERE rev > :a AND rev <= :b")
         yield from self._session.connection.execute(
             f"SELECT rev, sum(n) FROM ({' UNION ALL '.join(parts)}) GROUP BY rev ORDER BY rev",
