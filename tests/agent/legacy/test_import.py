@@ -247,20 +247,17 @@ def test_time_that_ours_saw_too_counts_once(tmp_path: Path) -> None:
 
 
 def test_what_was_counted_stays_counted_once_when_its_raw_ticks_are_gone(tmp_path: Path) -> None:
-    minutes, day = 60, 24 * HOUR
+    step, day = 10 * MINUTE, 24 * HOUR
     keep = Retention(raw_ms=day, user_ms=400 * day)
     clock = SetClock()
-    old = old_database(tmp_path / "old.db", "1.8.0", [[FREE]] * (2 * minutes), 30)
-    with writing(tmp_path / "gua.db", interval_ms=MINUTE, clock=clock, retention=keep) as writer:
-        for n in range(30, 90):  # the second half of the old file's hour, and half an hour more
-            clock.ms = MONDAY + n * MINUTE
-            writer.write_tick(tick(clock.ms, card(util_pct=90), cover_ms=MINUTE))
-        for n in range(1, 4 * minutes * 24):
-            clock.ms = MONDAY + 2 * HOUR + n * MINUTE
-            writer.write_tick(tick(clock.ms, card(util_pct=90), cover_ms=MINUTE))
+    old = old_database(tmp_path / "old.db", "1.8.0", [[FREE]] * 60, 60)
+    with writing(tmp_path / "gua.db", interval_ms=step, clock=clock, retention=keep) as writer:
+        for n in range(3, 4 * 144):  # from the second half of the old file's hour on
+            clock.ms = MONDAY + n * step
+            writer.write_tick(tick(clock.ms, card(util_pct=90), cover_ms=step))
     assert report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)["card_s"]["active"] == 30 * 60
     taken = take(old, tmp_path / "gua.db")
     found = report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)["card_s"]
-    assert (taken.ticks, taken.counted_before) == (minutes, minutes)
+    assert (taken.ticks, taken.counted_before) == (30, 30)
     assert (found["active"], found["truly-idle"]) == (30 * 60, 30 * 60)
     assert take(old, tmp_path / "gua.db").ticks == 0
