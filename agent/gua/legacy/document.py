@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any, Optional
 
 from gua.legacy.take_over import Taken
@@ -94,7 +95,9 @@ def render_import(document: Document) -> str:
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:{width}}  {text}" for name, text in rows]
     if document["could_not_know"]:
-        lines += ["", "What could not be known:", *(f"- {note['text']}" for note in document["could_not_know"])]
+        lines += ["", "What could not be known:"]
+        for note in document["could_not_know"]:
+            lines += wrap(f"- {note['text']}", 100, subsequent_indent="  ")
     return "\n".join(lines) + "\n"
 
 
