@@ -57,7 +57,7 @@ def run_doctor(
     """
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
-    storing = Beside(lambda: database.look(location.path, now_ms))
+    storing = Beside(lambda: database.look(location.path, clock))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
@@ -75,7 +75,7 @@ def run_doctor(
         unit=unit.answer(until_s - clock.monotonic_s()).text,
         storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
     )
-    judged_ms = clock.now_ms()  # after the history was read: a tick stored meanwhile is not of the future
+    judged_ms = clock.now_ms()
     return to_document(_checks(seen, location, judged_ms, dev, trusted=trust_pid_namespace), judged_ms)
 
 
@@ -142,7 +142,7 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         database.check_database_integrity(history),
         seen.storage.rights,
         seen.storage.filesystem,
-        database.check_daemon(seen.storage.running, history, now_ms=now_ms, gpu_less=gpu_less),
+        database.check_daemon(seen.storage.running, history, now_ms=history.read_ms or now_ms, gpu_less=gpu_less),
         database.check_cloud(),
     ]
 
