@@ -25,8 +25,10 @@ from gua.units import to_iso
 
 SCHEMA = "gua.doctor/1"
 
-# The whole may take ten seconds, with what starting, killing and printing take.
-_BUDGET_S = 8.5
+# The whole may take ten seconds from the start of the program, with what killing and printing take.
+BUDGET_S = 9.0
+# What is left of them, after a sampler has used up its deadline, for ending its child and for the other checks.
+_AFTER_SAMPLE_S = 2.0
 # What is asked of healthy programs answers in less; without persistence mode a card needs seconds to wake.
 _ANSWER_S = 3.0
 # The request is a small file; a file system that does not give it by then will not answer for the database either.
@@ -34,17 +36,28 @@ _PAUSE_S = 1.0
 _ORDER = list(QUESTIONS)
 
 
+def sampling_deadline_s(left_s: float, set_s: float) -> float:
+    """How long a sample may take, of the seconds left to the doctor and those of the settings."""
+    return max(_ANSWER_S, min(set_s, left_s - _AFTER_SAMPLE_S))
+
+
 def run_doctor(
-    *, sampler: Sampler, clock: Clock, location: Location, trust_pid_namespace: bool, dev: Path = Path("/dev")
+    *,
+    sampler: Sampler,
+    clock: Clock,
+    location: Location,
+    trust_pid_namespace: bool,
+    left_s: float = BUDGET_S,
+    dev: Path = Path("/dev"),
 ) -> dict[str, Any]:
     """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
 
-    sampler: asked once, as the daemon asks, and closed here. Its deadline must leave room within ten seconds: all
-    else is awaited for what is left of them.
+    sampler: asked once, as the daemon asks, and closed here; see `sampling_deadline_s`. left_s: all else is awaited
+    for what the sample leaves of these seconds.
     """
-    until_s = clock.monotonic_s() + _BUDGET_S
+    until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
-    storing = Beside(lambda: database.look(location.path, now_ms))
+    storing = Beside(lambda: database.look(location.path, clock))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
@@ -62,7 +75,7 @@ def run_doctor(
         unit=unit.answer(until_s - clock.monotonic_s()).text,
         storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
     )
-    judged_ms = clock.now_ms()  # after the history was read: a tick stored meanwhile is not of the future
+    judged_ms = clock.now_ms()
     return to_document(_checks(seen, location, judged_ms, dev, trusted=trust_pid_namespace), judged_ms)
 
 
@@ -129,7 +142,7 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         database.check_database_integrity(history),
         seen.storage.rights,
         seen.storage.filesystem,
-        database.check_daemon(seen.storage.running, history, now_ms=now_ms, gpu_less=gpu_less),
+        database.check_daemon(seen.storage.running, history, now_ms=history.read_ms or now_ms, gpu_less=gpu_less),
         database.check_cloud(),
     ]
 

@@ -85,6 +85,24 @@ def _open_fit(path: Path, stack: contextlib.ExitStack) -> sqlite3.Connection:
     return connection
 
 
+@contextlib.contextmanager
+def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program's SQLite file, read like ours: while it is written, and without permission to write.
+
+    Raises DatabaseMissing, DatabaseUnusable. No transaction is open: each query sees what is there then.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            if not path.exists():
+                raise DatabaseMissing(f"no file at {path}")
+            refuse_special(path)
+            yield _open_readable(path, stack)
+        except PermissionError as exc:
+            raise _forbidden(path) from exc
+        except (sqlite3.Error, OSError) as exc:
+            raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+
+
 def _limit(connection: sqlite3.Connection) -> None:
     """End any query once the time is over; SQLite then says `interrupted`."""
     deadline_s = time.monotonic() + READ_LIMIT_S

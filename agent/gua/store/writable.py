@@ -11,10 +11,10 @@ from typing import Optional
 from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
-from gua.errors import DatabaseDamaged, DatabaseUnusable
+from gua.errors import DatabaseDamaged, DatabaseOfPredecessor, DatabaseUnusable
 from gua.filesystem import is_network_path
 from gua.store.connection import BUSY_SLICE_MS, connection_of, first_error, never, patiently
-from gua.store.files import DAMAGE_CURE, is_damage, move_aside, prepare_file, refuse_special
+from gua.store.files import DAMAGE_CURE, PREDECESSOR, is_damage, move_aside, prepare_file, refuse_special
 from gua.store.migrations import migrate
 from gua.store.retention import Retention
 from gua.store.wal import LIMIT_BYTES
@@ -38,6 +38,7 @@ def open_writer(
     and later. retention: what is kept how long; None: everything for ever. alone: no daemon writes beside this one.
     Then all of the file is looked at for damage, and one that is damaged or no database is moved aside, and the
     writer's `moved_aside` says where: under a daemon that has the file open, that would cost it every further tick.
+    One of gpu-usage-audit is moved aside too, see files.waiting_imports.
     Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
     """
     try:
@@ -69,10 +70,12 @@ def _open_as_it_is(path: Path, now_ms: int) -> tuple[SqliteDatabase, None]:
 def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
     try:
         return _open_writable(path, now_ms, _look_for_damage), None
+    except DatabaseOfPredecessor:
+        aside = move_aside(path, now_ms, PREDECESSOR)
     except (DatabaseError, sqlite3.DatabaseError) as exc:
         if not is_damage(exc):
             raise
-    aside = move_aside(path, now_ms)
+        aside = move_aside(path, now_ms)
     prepare_file(path)
     return _open_writable(path, now_ms), aside
 
