@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Protocol
 
 from gua.errors import FrameError
@@ -180,8 +181,7 @@ def _read(
 
 
 def _sorted(table: Table, rows: Sequence[Any]) -> list[Any]:
-    places = [table.columns.index(name) for name in table.together]
-    return sorted(rows, key=lambda row: [row[place] for place in places])
+    return sorted(rows, key=itemgetter(*(table.columns.index(name) for name in table.together)))
 
 
 def _packed(tables: _Rows) -> dict[str, Any]:

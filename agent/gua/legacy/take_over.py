@@ -111,7 +111,7 @@ class Import:
         for batch in self.batches(past):
             self.taken.add(past.write(batch))
             on_batch(self.taken.ticks)
-        self.taken.retired = past.finish(self._newest)
+        self.taken.retired = past.finish()
         return self._done()
 
     def look(self, past: Past) -> Taken:
@@ -124,11 +124,7 @@ class Import:
         """New ticks in the order they were taken."""
         batch: list[tuple[PastRun, Tick]] = []
         samples = 0
-        self._newest: tuple[str, ...] = ()
-        newest_ms = 0
         for old in self._old.ticks():
-            if old.ts_ms >= newest_ms:
-                newest_ms, self._newest = old.ts_ms, tuple(card.uuid for card in old.cards)
             run = self._run_of(old)
             if past.is_stored(run.key, old.ts_ms):
                 self.taken.known += 1
