@@ -11,7 +11,7 @@ from gua.coverage import SLOT_MS, Span, clip, length_ms, slot_ceil, slot_floor
 from gua.errors import UsageError
 from gua.ledger.explain_card import background_of
 from gua.ledger.explained import SCHEMA, Explained, UserCard
-from gua.ledger.gaps import Background, gaps_of
+from gua.ledger.gaps import Background, add_span, gaps_of
 from gua.ledger.holds import History, ledger_card, ledger_host, ledger_window, rules_of, slices
 from gua.ledger.shares import Amounts, Sharing, users_at
 from gua.ledger.stretches import Stretches
@@ -152,7 +152,8 @@ def _gather(reader: StoreReader, card: _Card, part: Span, ids: Mapping[str, int]
     lives = Timeline(card.holds)
     for row in reader.card_ticks(card.device.id, part):
         spans = tuple(piece for piece in (clip(span, part) for span in row.spans) if length_ms(piece))
-        card.covered += spans
+        for span in spans:
+            add_span(card.covered, span)
         covered_ms = sum(map(length_ms, spans))
         if row.evidence.holders is None and lives.at(row.tick_id):
             card.unlisted_ms += covered_ms

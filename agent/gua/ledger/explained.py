@@ -105,11 +105,13 @@ class StretchInfo(TypedDict):
 
 
 class GapInfo(TypedDict):
-    """why: see gaps.Gap."""
+    """why: see gaps.Gap. ended, next: when the daemon before ended and the one after began, null where not known."""
 
     since: str
     until: str
     why: str
+    ended: Optional[str]
+    next: Optional[str]
     text: str
 
 
@@ -189,12 +191,14 @@ class UserCard(TypedDict):
 
 class CardAnswer(TypedDict):
     """What one card did at a moment. tick: the one that covers `at`, null where none does; then gap or rolled_up say
-    what is known instead. stretch: the ticks around it in which nothing changed, as far as a day on each side.
-    around: the nearest ticks before and after. holds: of that moment, known though single ticks are gone.
+    what is known instead. stretch: the ticks around it in which nothing changed. looked: [since, until] of what was
+    looked at, a day on each side; a stretch or gap that reaches to its end may go on beyond. around: the nearest ticks
+    before and after. holds: of that moment, known though single ticks are gone.
     """
 
     card: LedgerCard
     at: str
+    looked: list[str]
     tick: Optional[TickInfo]
     stretch: Optional[StretchInfo]
     gap: Optional[GapInfo]

@@ -112,24 +112,8 @@ def _nothing(document: Holds) -> str:
 
 
 def _table(document: Holds, zone: Optional[tzinfo]) -> Section:
-    headers = (
-        "user",
-        "process",
-        "pid",
-        "#",
-        "from",
-        "to",
-        "GPU-h",
-        "idle",
-        "long",
-        "longest",
-        "util",
-        "SM",
-        "GB",
-        "peak",
-    )
     rows = tuple(_row(hold, document["stale"], zone) for hold in document["holds"])
-    table = Table(headers, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 10, 9, 2, 4, 12))
+    table = Table(_HEADERS, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 10, 9, 2, 4, 12))
     return Section("holds", "", (table,), tuple(_hints(document)), _basis(document))
 
 

@@ -121,8 +121,9 @@ class LedgerReader:
         for imported in (True, False):
             first, last = self._tick_range(window, imported=imported)
             rows += self._session.rows(
-                f"{_LEDGER} WHERE (is_open OR (NOT is_open AND until_ms > ?)) AND since_ms < ? AND (first_tick < 0) = ?",
-                (last, first, *window, imported),
+                f"{_LEDGER} WHERE (first_tick < 0) = ?"
+                " AND (is_open OR (NOT is_open AND until_ms > ?)) AND since_ms < ?",
+                (last, first, imported, *window),
             )
         return [_ledger_row(row) for row in sorted(rows)]
 

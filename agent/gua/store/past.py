@@ -171,7 +171,9 @@ class PastTickWriter(TickWriter):
 
     def _newest_cards(self) -> set[int]:
         rows = self._session.rows("SELECT id FROM tick WHERE id < 0 ORDER BY ts_ms DESC, id DESC LIMIT 1")
-        found = (self._session.rows("SELECT id FROM sample WHERE id BETWEEN ? AND ?", sample_ids(*row, *row)) for row in rows)
+        found = (
+            self._session.rows("SELECT id FROM sample WHERE id BETWEEN ? AND ?", sample_ids(*row, *row)) for row in rows
+        )
         return {number & ((1 << DEVICE_BITS) - 1) for ids in found for (number,) in ids}
 
 
