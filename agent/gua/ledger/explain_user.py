@@ -28,6 +28,9 @@ from gua.store.timeline import Timeline
 from gua.text import shown
 from gua.units import to_iso
 
+# Shorter gaps are those of samples that came a little late. There may be one after each sample, so they are summed.
+_LATE_MS = 1_000
+
 
 @dataclass
 class _Card:
@@ -41,6 +44,7 @@ class _Card:
     hold_ms: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     covered: list[Span] = field(default_factory=list)
     stretches: Stretches = field(default_factory=Stretches)
+    late_ms: int = 0
     once_ms: int = 0
     unlisted_ms: int = 0
 
@@ -153,7 +157,7 @@ def _gather(reader: StoreReader, card: _Card, part: Span, ids: Mapping[str, int]
     for row in reader.card_ticks(card.device.id, part):
         spans = tuple(piece for piece in (clip(span, part) for span in row.spans) if length_ms(piece))
         for span in spans:
-            add_span(card.covered, span)
+            card.late_ms += add_span(card.covered, span, bridge_ms=_LATE_MS)
         covered_ms = sum(map(length_ms, spans))
         if row.evidence.holders is None and lives.at(row.tick_id):
             card.unlisted_ms += covered_ms
@@ -192,4 +196,5 @@ def _user_card(card: _Card, raw: Span, user: str) -> UserCard:
         "holds": [hold_info(row, card.hold_ms[row.id]) for row in card.holds],
         "stretches": [stretch_info(one, user) for one in card.stretches.found],
         "gaps": [gap_info(gap) for gap in gaps],
+        "late_s": card.late_ms / 1000,
     }

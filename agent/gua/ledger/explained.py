@@ -175,7 +175,8 @@ class UserHold(TypedDict):
 class UserCard(TypedDict):
     """One card that the user held. sharing: from single ticks; rolled_up: sums of the time whose ticks are gone, null
     where there is none. total: both together. counted_once_s: time of the user's holds that fell together and counts
-    once. unlisted_s: time within a hold whose ticks could not read the lists: it charges nobody.
+    once. unlisted_s: time within a hold whose ticks could not read the lists: it charges nobody. late_s: unseen time
+    in gaps shorter than a second, which gaps leaves out.
     """
 
     card: LedgerCard
@@ -187,6 +188,7 @@ class UserCard(TypedDict):
     holds: list[UserHold]
     stretches: list[StretchInfo]
     gaps: list[GapInfo]
+    late_s: float
 
 
 class CardAnswer(TypedDict):

@@ -54,12 +54,17 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def add_span(spans: list[Span], span: Span) -> None:
-    """Add a span to joined ones, making it one with the last of them where it follows that."""
-    if spans and spans[-1][0] <= span[0] <= spans[-1][1]:
-        spans[-1] = (spans[-1][0], max(spans[-1][1], span[1]))
-    else:
+def add_span(spans: list[Span], span: Span, *, bridge_ms: int = 0) -> int:
+    """Add a span to joined ones, making it one with the last of them where it follows that.
+
+    bridge_ms: also where it begins less than this later. Gives how much was bridged.
+    """
+    late_ms = span[0] - spans[-1][1] if spans else 0
+    if not spans or span[0] < spans[-1][0] or late_ms > max(0, bridge_ms - 1):
         spans.append(span)
+        return 0
+    spans[-1] = (spans[-1][0], max(spans[-1][1], span[1]))
+    return max(0, late_ms)
 
 
 def _explained(span: Span, background: Background) -> Iterator[Gap]:

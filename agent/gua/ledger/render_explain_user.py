@@ -14,7 +14,7 @@ from gua.report.cells import count, hours
 from gua.report.notes import rules_text
 from gua.report.section import Section, Table
 from gua.text import shown
-from gua.units import parse_time_ms
+from gua.units import format_duration, parse_time_ms
 
 # More lines than this about one card are read by nobody; the JSON document has all of them.
 _STRETCHES_SHOWN = 20
@@ -78,6 +78,9 @@ def _card_section(card: UserCard, zone: Optional[tzinfo]) -> Section:
         left_s = sum(one["card_s"] for one in card["stretches"]) - sum(one["card_s"] for one in shown_ones)
         lines.append(f"And {rest} shorter stretches, {hours(left_s)} h together; --json has all of them.")
     lines += _gap_lines(card["gaps"], zone)
+    if card["late_s"] >= 1:
+        late = format_duration(round(card["late_s"]) * 1000)
+        lines.append(f"Not seen between samples, less than a second each time: {late} together. It is in no figure.")
     return Section("card", f"Card {card_title(card['card'])}", lines=tuple(lines))
 
 

@@ -160,6 +160,17 @@ def test_a_moment_that_nobody_saw_is_a_gap_with_its_reason(path: Path) -> None:
     assert of_card(path, MONDAY - HOUR)["card"]["gap"]["why"] == "not_known_yet"
 
 
+def test_samples_that_come_a_little_late_are_summed_and_no_list_of_gaps(tmp_path: Path) -> None:
+    ticks = [
+        tick(MONDAY + n * (MINUTE + 250), card("GPU-a", holders=(holder("ada"),)), cover_ms=MINUTE) for n in range(50)
+    ]
+    document = of_user(stored(tmp_path / "gua.db", ticks, interval_ms=MINUTE), "ada")
+    (one,) = document["user"]["cards"]
+    assert (one["late_s"], one["total"]["card_s"]) == (49 * 0.25, 3_000)
+    assert [gap["since"] for gap in one["gaps"]] == ["2026-03-02T00:50:12.250Z"]
+    assert "less than a second each time: 12 s together" in words(document)
+
+
 def test_a_gap_is_told_in_the_zone_of_its_page_and_may_go_on_beyond_what_was_looked_at(tmp_path: Path) -> None:
     path = stored(tmp_path / "gua.db", [tick(MONDAY, card(), cover_ms=MINUTE)], clock=SetClock(MONDAY - MINUTE))
     with writing(path, clock=SetClock(MONDAY + 96 * HOUR)):
