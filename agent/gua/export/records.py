@@ -20,7 +20,11 @@ from typing import Any
 
 from gua.errors import FrameError
 
+SCHEMA = "gua.export/1"
 HEADER, CHUNK, END = "header", "chunk", "end"
+
+# Rows in a chunk; a revision with more goes on in the next.
+CHUNK_ROWS = 24_000
 
 # A chunk's JSON before it is compressed, and whatever a record may hold when it is read.
 CHUNK_BYTES = 2_000_000

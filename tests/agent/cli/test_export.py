@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gua.export.stream import read_chunks
+from gua.export.reading import read_chunks
 from tests.agent.export.exporting import NONCE
 from tests.agent.running import PATIENCE_S, command, environment, run_gua
 from tests.agent.store.opened import writing

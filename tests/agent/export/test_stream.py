@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gua.errors import FrameError
 from gua.export import stream
-from gua.export.stream import Asked, read_chunks, write_stream
+from gua.export.reading import read_chunks
+from gua.export.stream import Asked, write_stream
 from gua.schemas import load_schema
 from gua.store.database import open_reader
 from gua.store.retention import Retention
