@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gua.export.stream import read_chunks
+from gua.export.reading import read_chunks
 from tests.agent.legacy.old_databases import HOST, OldFile, OldProc, OldSample
 from tests.agent.store.opened import writing
 from tests.bench.store import cpu_ms, say, ticks

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-from gua.cli.common import add_store_options, locate_database, open_settings
+from gua.cli.common import add_store_options, locate_database, open_settings, tell
 from gua.cli.output import add_format_option, emit_document
 from gua.errors import DatabaseMissing, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from gua.config import Settings
+    from gua.legacy.source import OldDatabase
     from gua.legacy.take_over import Taken
+
+_PROGRESS_S = 3.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +76,26 @@ def _take(old: Path, database: Path, settings: Settings, options: argparse.Names
             name = _check_host(source.host()[0], options)
             if not writer.has_run():
                 writer.begin_run("import", 0, settings.rule, __version__)
-            work = Import(source, settings.rules, name)
+            work = Import(source, settings.rules, name, _Progress(source, silent=options.adopt))
             taken = work.into(PastWriter(writer, work.keys(), settings.rule))
             columns = source.columns_of
     if options.adopt:
         rename_database(old, old.with_name(old.name + IMPORTED))
     return taken, columns
+
+
+class _Progress:
+    """Says every few seconds how far it is; nothing of an import that is done before."""
+
+    def __init__(self, source: OldDatabase, *, silent: bool = False) -> None:
+        self._source = source
+        self._silent = silent
+        self._due_s = time.monotonic() + _PROGRESS_S
+
+    def __call__(self, looked: int) -> None:
+        if not self._silent and time.monotonic() >= self._due_s:
+            tell(f"{looked:,} of {self._source.samples():,} samples of cards looked at")
+            self._due_s = time.monotonic() + _PROGRESS_S
 
 
 def _where_it_went(moved: Optional[Path], old: Path) -> Path:
@@ -92,7 +110,7 @@ def _look(old: Path, database: Path, settings: Settings, options: argparse.Names
     from gua.store.database import open_reader
 
     with open_old(old) as source:
-        work = Import(source, settings.rules, _check_host(source.host()[0], options))
+        work = Import(source, settings.rules, _check_host(source.host()[0], options), _Progress(source))
         try:
             with open_reader(database) as reader:
                 return work.look(reader.past()), source.columns_of

@@ -8,22 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import sub
 from typing import Any, Union, cast
 
 Value = Union[int, float, str, None]
 Column = Union[list[Value], dict[str, Any]]
 
+# Values that tell which way to write a column is shorter: writing all of it both ways was a third of an export's time.
+_JUDGED_BY = 1_000
+
 
 def pack_column(values: Sequence[Value]) -> Column:
     """values: at least one."""
-    if all(value == values[0] and type(value) is type(values[0]) for value in values):
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and values.count(values[0]) == len(values):
         return {"same": values[0]}
-    if all(type(value) is int for value in values):
+    if kinds == {int}:
         numbers = cast("Sequence[int]", values)
-        steps = [numbers[0], *(after - before for before, after in zip(numbers, numbers[1:]))]
-        if len(str(steps)) < len(str(list(numbers))):
-            return {"steps": steps}
+        first = numbers[:_JUDGED_BY]
+        if len(str(_steps(first))) < len(str(list(first))):
+            return {"steps": _steps(numbers)}
     return list(values)
+
+
+def _steps(numbers: Sequence[int]) -> list[int]:
+    return [numbers[0], *map(sub, numbers[1:], numbers)]
 
 
 def unpack_column(column: Column, rows: int) -> list[Value]:

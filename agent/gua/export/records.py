@@ -20,7 +20,11 @@ from typing import Any
 
 from gua.errors import FrameError
 
+SCHEMA = "gua.export/1"
 HEADER, CHUNK, END = "header", "chunk", "end"
+
+# Rows in a chunk; a revision with more goes on in the next.
+CHUNK_ROWS = 24_000
 
 # A chunk's JSON before it is compressed, and whatever a record may hold when it is read.
 CHUNK_BYTES = 2_000_000
@@ -59,13 +63,14 @@ def parse_line(line: bytes, nonce: str) -> tuple[str, dict[str, Any]]:
     try:
         if len(words) != 3 or not line.endswith(b"\n") or not words[0].startswith(_MARK) or words[1].decode() != nonce:
             raise FrameError("the export was cut or altered: a record's line is missing")
+        kind = words[0][len(_MARK) :].decode("ascii")
         fields = json.loads(words[2])
         size = fields["bytes"]
         if not isinstance(size, int) or not 0 <= size <= LIMIT_BYTES or not isinstance(fields["sha256"], str):
             raise FrameError("the export was altered: a record's size cannot be")
     except (ValueError, KeyError, TypeError) as exc:
         raise FrameError("the export was altered: a record's line cannot be read") from exc
-    return words[0][len(_MARK) :].decode("ascii"), fields
+    return kind, fields
 
 
 def is_header(line: bytes, nonce: str) -> bool:

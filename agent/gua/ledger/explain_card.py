@@ -21,7 +21,7 @@ from gua.store.ledger import LedgerReader
 from gua.store.reader import StoreReader
 from gua.units import to_iso
 
-# How far to both sides an unchanged stretch is followed.
+# How far to both sides an unchanged stretch or a gap is followed.
 _AROUND_MS = 86_400_000
 _NEIGHBOURS = 3
 
@@ -60,6 +60,7 @@ def _answer(reader: StoreReader, device: DeviceRow, at_ms: int, window: Span, no
     return {
         "card": ledger_card(device),
         "at": to_iso(at_ms),
+        "looked": [to_iso(window[0]), to_iso(window[1])],
         "tick": None if place is None else infos[rows[place].tick_id],
         "stretch": None if place is None else _stretch(rows, at_ms, window),
         "gap": None if place is not None or gone else _gap(reader, device, at_ms, rows, window, now_ms),

@@ -11,7 +11,7 @@ from gua.coverage import SLOT_MS, Span, clip, length_ms, slot_ceil, slot_floor
 from gua.errors import UsageError
 from gua.ledger.explain_card import background_of
 from gua.ledger.explained import SCHEMA, Explained, UserCard
-from gua.ledger.gaps import Background, gaps_of
+from gua.ledger.gaps import Background, add_span, gaps_of
 from gua.ledger.holds import History, ledger_card, ledger_host, ledger_window, rules_of, slices
 from gua.ledger.shares import Amounts, Sharing, users_at
 from gua.ledger.stretches import Stretches
@@ -28,6 +28,9 @@ from gua.store.timeline import Timeline
 from gua.text import shown
 from gua.units import to_iso
 
+# Shorter gaps are those of samples that came a little late. There may be one after each sample, so they are summed.
+_LATE_MS = 1_000
+
 
 @dataclass
 class _Card:
@@ -41,6 +44,7 @@ class _Card:
     hold_ms: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     covered: list[Span] = field(default_factory=list)
     stretches: Stretches = field(default_factory=Stretches)
+    late_ms: int = 0
     once_ms: int = 0
     unlisted_ms: int = 0
 
@@ -152,7 +156,8 @@ def _gather(reader: StoreReader, card: _Card, part: Span, ids: Mapping[str, int]
     lives = Timeline(card.holds)
     for row in reader.card_ticks(card.device.id, part):
         spans = tuple(piece for piece in (clip(span, part) for span in row.spans) if length_ms(piece))
-        card.covered += spans
+        for span in spans:
+            card.late_ms += add_span(card.covered, span, bridge_ms=_LATE_MS)
         covered_ms = sum(map(length_ms, spans))
         if row.evidence.holders is None and lives.at(row.tick_id):
             card.unlisted_ms += covered_ms
@@ -191,4 +196,5 @@ def _user_card(card: _Card, raw: Span, user: str) -> UserCard:
         "holds": [hold_info(row, card.hold_ms[row.id]) for row in card.holds],
         "stretches": [stretch_info(one, user) for one in card.stretches.found],
         "gaps": [gap_info(gap) for gap in gaps],
+        "late_s": card.late_ms / 1000,
     }

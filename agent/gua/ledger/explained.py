@@ -105,11 +105,13 @@ class StretchInfo(TypedDict):
 
 
 class GapInfo(TypedDict):
-    """why: see gaps.Gap."""
+    """why: see gaps.Gap. ended, next: when the daemon before ended and the one after began, null where not known."""
 
     since: str
     until: str
     why: str
+    ended: Optional[str]
+    next: Optional[str]
     text: str
 
 
@@ -173,7 +175,8 @@ class UserHold(TypedDict):
 class UserCard(TypedDict):
     """One card that the user held. sharing: from single ticks; rolled_up: sums of the time whose ticks are gone, null
     where there is none. total: both together. counted_once_s: time of the user's holds that fell together and counts
-    once. unlisted_s: time within a hold whose ticks could not read the lists: it charges nobody.
+    once. unlisted_s: time within a hold whose ticks could not read the lists: it charges nobody. late_s: unseen time
+    in gaps shorter than a second, which gaps leaves out.
     """
 
     card: LedgerCard
@@ -185,16 +188,19 @@ class UserCard(TypedDict):
     holds: list[UserHold]
     stretches: list[StretchInfo]
     gaps: list[GapInfo]
+    late_s: float
 
 
 class CardAnswer(TypedDict):
     """What one card did at a moment. tick: the one that covers `at`, null where none does; then gap or rolled_up say
-    what is known instead. stretch: the ticks around it in which nothing changed, as far as a day on each side.
-    around: the nearest ticks before and after. holds: of that moment, known though single ticks are gone.
+    what is known instead. stretch: the ticks around it in which nothing changed. looked: [since, until] of what was
+    looked at, a day on each side; a stretch or gap that reaches to its end may go on beyond. around: the nearest ticks
+    before and after. holds: of that moment, known though single ticks are gone.
     """
 
     card: LedgerCard
     at: str
+    looked: list[str]
     tick: Optional[TickInfo]
     stretch: Optional[StretchInfo]
     gap: Optional[GapInfo]

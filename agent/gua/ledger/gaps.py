@@ -41,19 +41,30 @@ class Gap:
 def gaps_of(window: Span, covered: Iterable[Span], background: Background) -> list[Gap]:
     """The parts of the window that `covered` leaves out, in time order, each with its reason."""
     gaps: list[Gap] = []
-    for span in subtract(window, _joined(covered)):
+    for span in subtract(window, joined(sorted(covered))):
         gaps += _explained(span, background)
     return gaps
 
 
-def _joined(spans: Iterable[Span]) -> list[Span]:
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((start, end))
-    return joined
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Spans that follow each other become one. spans: by their starts."""
+    found: list[Span] = []
+    for start, end in spans:
+        add_span(found, (start, end))
+    return found
+
+
+def add_span(spans: list[Span], span: Span, *, bridge_ms: int = 0) -> int:
+    """Add a span to joined ones, making it one with the last of them where it follows that.
+
+    bridge_ms: also where it begins less than this later. Gives how much was bridged.
+    """
+    late_ms = span[0] - spans[-1][1] if spans else 0
+    if not spans or span[0] < spans[-1][0] or late_ms > max(0, bridge_ms - 1):
+        spans.append(span)
+        return 0
+    spans[-1] = (spans[-1][0], max(spans[-1][1], span[1]))
+    return max(0, late_ms)
 
 
 def _explained(span: Span, background: Background) -> Iterator[Gap]:

@@ -33,7 +33,7 @@ _BASIS = (
     "GPU-h: time of the whole card while held, in the window. idle: idle-held part of the known time. long: of "
     "idle-held, what went on without a break for {long} or more. longest: the longest unbroken idle-held stretch. "
     "util: the card's mean utilisation while held; SM: the process's own, over its life. GB: held now, or last; peak: "
-    "most in the window. -: not known."
+    "most in the window. -: not known. A narrow page leaves columns out."
 )
 
 
@@ -112,24 +112,8 @@ def _nothing(document: Holds) -> str:
 
 
 def _table(document: Holds, zone: Optional[tzinfo]) -> Section:
-    headers = (
-        "user",
-        "process",
-        "pid",
-        "#",
-        "from",
-        "to",
-        "GPU-h",
-        "idle",
-        "long",
-        "longest",
-        "util",
-        "SM",
-        "GB",
-        "peak",
-    )
     rows = tuple(_row(hold, document["stale"], zone) for hold in document["holds"])
-    table = Table(headers, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 10, 9, 2, 4, 12))
+    table = Table(_HEADERS, "llrrllrrrrrrrr", rows, elastic=(0, 1), spare=(11, 13, 2, 12, 10, 4, 9))
     return Section("holds", "", (table,), tuple(_hints(document)), _basis(document))
 
 
@@ -180,7 +164,7 @@ def _hints(document: Holds) -> Iterator[str]:
     for hold in document["holds"]:
         words = hold_hints(hold)
         if words:
-            yield f"pid {hold['pid']}: {', '.join(words)}."
+            yield f"{shown(hold['process'])} (pid {hold['pid']}) of {shown(hold['user'])}: {', '.join(words)}."
 
 
 def hold_hints(hold: Any) -> list[str]:

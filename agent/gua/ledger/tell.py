@@ -41,9 +41,16 @@ _SOURCES = {
 }
 
 
-def source_text(source: UserSource) -> str:
+_IMPORTED_SOURCES = {
+    UserSource.OWNER: "the process's owner, as gpu-usage-audit recorded it",
+    UserSource.LOGINUID: "the login that started it, as gpu-usage-audit recorded it",
+}
+"""That tool took the login first, and whether an owner is an ordinary account it did not ask."""
+
+
+def source_text(source: UserSource, *, imported: bool) -> str:
     """By which rule a user was named, in words that follow "named by"."""
-    return _SOURCES[source]
+    return (_IMPORTED_SOURCES if imported else {}).get(source, _SOURCES[source])
 
 
 def rule_info(rule: Rule) -> RuleInfo:
@@ -71,7 +78,9 @@ def tick_info(row: CardTickRow, fault: Optional[str], who: Mapping[int, LedgerRo
         "unattributed_mb": evidence.unattributed_mb,
         "temperature_c": row.temperature_c,
         "power_w": row.power_w,
-        "holders": [_seen(held, who.get(held.hold)) for held in row.holds] if listed else None,
+        "holders": [_seen(held, who.get(held.hold), imported=row.tick_id < 0) for held in row.holds]
+        if listed
+        else None,
         "unknown": _unknown(row),
     }
 
@@ -108,12 +117,12 @@ def _unknown(row: CardTickRow) -> list[str]:
     return [name for name, is_missing in missing.items() if is_missing]
 
 
-def _seen(held: HeldRow, row: Optional[LedgerRow]) -> SeenHolder:
+def _seen(held: HeldRow, row: Optional[LedgerRow], *, imported: bool) -> SeenHolder:
     return {
         "hold": held.hold,
         "user": held.user,
         "user_source": held.user_source.value,
-        "source_text": source_text(held.user_source),
+        "source_text": source_text(held.user_source, imported=imported),
         "process": held.process,
         "pid": held.pid,
         "type": held.type.value,
@@ -157,29 +166,32 @@ def _stretch_holder(held: HeldRow) -> StretchHolder:
 
 
 def gap_info(gap: Gap) -> GapInfo:
-    return {"since": to_iso(gap.since_ms), "until": to_iso(gap.until_ms), "why": gap.why, "text": _gap_text(gap)}
+    ended, following = (None if ms is None else to_iso(ms // 1000 * 1000) for ms in (gap.ended_ms, gap.next_ms))
+    return {
+        "since": to_iso(gap.since_ms),
+        "until": to_iso(gap.until_ms),
+        "why": gap.why,
+        "ended": ended,
+        "next": following,
+        "text": gap_words(gap.why, ended, following),
+    }
 
 
-def _gap_text(gap: Gap) -> str:
-    """One sentence without a full stop. Times in it are UTC, as everywhere in documents."""
-    following = "" if gap.next_ms is None else f"; the next one began {_second(gap.next_ms)}"
-    if gap.why == "no_daemon":
-        if gap.ended_ms is None:
-            return f"no gua daemon is known to have run then{following}"
-        return f"no gua daemon ran: the one before ended {_second(gap.ended_ms)}{following}"
+def gap_words(why: str, ended: Optional[str], following: Optional[str]) -> str:
+    """One sentence without a full stop. ended, following: times of the daemons before and after, as they are shown."""
+    then = "" if following is None else f"; the next one began {following}"
+    if why == "no_daemon":
+        known = "no gua daemon is known to have run then"
+        return f"{known if ended is None else f'no gua daemon ran: the one before ended {ended}'}{then}"
     return {
         "not_known_yet": "the card had not been seen on this host yet",
         "retired": "the card is retired: it is expected no longer",
         "paused": "sampling was paused on request, so nobody looked",
         "daemon_silent": "the daemon stored nothing and never said that it ended: it was killed, or the host was off "
-        f"or asleep{following}",
+        f"or asleep{then}",
         "not_sampled": "a daemon ran and stored no sample of this card: it was busy or stopped, or the clock was set",
         "future": "this time is still to come",
-    }[gap.why]
-
-
-def _second(ms: int) -> str:
-    return to_iso(ms // 1000 * 1000)
+    }[why]
 
 
 def hold_info(row: LedgerRow, card_ms: int) -> UserHold:
@@ -189,7 +201,7 @@ def hold_info(row: LedgerRow, card_ms: int) -> UserHold:
         "process": row.process,
         "pid": row.pid,
         "user_source": row.source.value,
-        "source_text": source_text(row.source),
+        "source_text": source_text(row.source, imported=row.first_tick < 0),
         "since": to_iso(row.since_ms),
         "until": None if row.is_open else to_iso(row.until_ms),
         "card_s": card_ms / 1000,

@@ -147,6 +147,10 @@ class OldDatabase:
                 found.append(ts_ms)
         return array("q", sorted(found))
 
+    def samples(self) -> int:
+        """How many card-ticks it has."""
+        return int(self._rows("SELECT count(*) FROM gpu_sample")[0][0])
+
     def first_time(self) -> Optional[str]:
         """The time of the oldest row, as it stands there."""
         rows = self._rows("SELECT ts FROM gpu_sample ORDER BY rowid LIMIT 1")

@@ -84,12 +84,15 @@ class Taken:
 
 
 class Import:
-    """One run over an old database. rules: judge its samples. on_batch: told how many ticks were looked at."""
+    """One run over an old database. rules: judge its samples. on_look: told how many card-ticks were looked at."""
 
-    def __init__(self, old: OldDatabase, rules: RuleBook, hostname: str) -> None:
+    def __init__(
+        self, old: OldDatabase, rules: RuleBook, hostname: str, on_look: Callable[[int], object] = lambda looked: None
+    ) -> None:
         self._old = old
         self._rules = rules
         self._hostname = hostname
+        self._on_look = on_look
         self._runs = old.runs()
         self._states = old.runs_with_states()
         self._names = old.names()
@@ -106,12 +109,11 @@ class Import:
             *(self._key(run, point=False) for run in self._runs),
         ]
 
-    def into(self, past: PastWriter, on_batch: Callable[[int], None] = lambda looked_at: None) -> Taken:
+    def into(self, past: PastWriter) -> Taken:
         """Take in what is new. Raises DatabaseUnusable; what was stored until then stays, and is known next time."""
         for batch in self.batches(past):
             self.taken.add(past.write(batch))
-            on_batch(self.taken.ticks)
-        self.taken.retired = past.finish(self._newest)
+        self.taken.retired = past.finish()
         return self._done()
 
     def look(self, past: Past) -> Taken:
@@ -123,12 +125,10 @@ class Import:
     def batches(self, past: Past) -> Iterator[list[tuple[PastRun, Tick]]]:
         """New ticks in the order they were taken."""
         batch: list[tuple[PastRun, Tick]] = []
-        samples = 0
-        self._newest: tuple[str, ...] = ()
-        newest_ms = 0
+        samples = looked = 0
         for old in self._old.ticks():
-            if old.ts_ms >= newest_ms:
-                newest_ms, self._newest = old.ts_ms, tuple(card.uuid for card in old.cards)
+            looked += len(old.cards)
+            self._on_look(looked)
             run = self._run_of(old)
             if past.is_stored(run.key, old.ts_ms):
                 self.taken.known += 1

@@ -92,6 +92,8 @@ class SlotRow:
     samples: int = 0
 
 
+# Runs of a collector that goes on: no single samples, and not our own run that only imported.
+_DAEMON = "kind <> 'sync-once' AND interval_ms > 0"
 # After every tick.
 _EVER = 1 << 62
 # Its first two values: the last and the first tick of the time in which the most memory held is asked for.
@@ -99,7 +101,8 @@ _LEDGER = (
     "SELECT hold.id, user.name, process.source, process.name, pid, (SELECT boot_id FROM boot WHERE boot.id = boot),"
     " start_ticks, device, type, is_open, first_tick, last_tick, since_ms, until_ms, memory_mb,"
     " (SELECT max(memory_mb) FROM hold_memory WHERE hold_memory.hold = hold.id AND tick <= ? AND tick >="
-    " coalesce((SELECT max(tick) FROM hold_memory AS before WHERE before.hold = hold.id AND before.tick <= ?), 0)),"
+    " coalesce((SELECT max(tick) FROM hold_memory AS before WHERE before.hold = hold.id AND before.tick <= ?),"
+    " first_tick)),"
     " active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms,"
     " CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms * 1.0 / sm_util_ms END,"
     " owner_uid, login_uid, container_id, slurm_job, mount_hint"
@@ -114,12 +117,24 @@ class LedgerReader:
 
     def holds(self, window: Span) -> list[LedgerRow]:
         """Every hold that touches the window, graphics ones too, oldest first."""
-        first, last = self._session.rows("SELECT min(id), max(id) FROM tick WHERE ts_ms >= ? AND ts_ms < ?", window)[0]
-        rows = self._session.rows(
-            f"{_LEDGER} WHERE (is_open OR (NOT is_open AND until_ms > ?)) AND since_ms < ? ORDER BY hold.id",
-            (_EVER if last is None else last, 0 if first is None else first, *window),
-        )
-        return [_ledger_row(row) for row in rows]
+        rows: list[Any] = []
+        for imported in (True, False):
+            first, last = self._tick_range(window, imported=imported)
+            rows += self._session.rows(
+                f"{_LEDGER} WHERE (first_tick < 0) = ?"
+                " AND (is_open OR (NOT is_open AND until_ms > ?)) AND since_ms < ?",
+                (last, first, imported, *window),
+            )
+        return [_ledger_row(row) for row in sorted(rows)]
+
+    def _tick_range(self, window: Span, *, imported: bool) -> tuple[int, int]:
+        """First and last tick of a window; where none was taken within it, the one before it, twice."""
+        ours = f"FROM tick WHERE {'id < 0' if imported else 'id >= 0'} AND ts_ms"
+        first, last = self._session.rows(f"SELECT min(id), max(id) {ours} >= ? AND ts_ms < ?", window)[0]
+        if first is None:
+            before = self._session.rows(f"SELECT id {ours} < ? ORDER BY ts_ms DESC LIMIT 1", (window[0],))
+            first = last = before[0][0] if before else _EVER
+        return first, last
 
     def holds_by_id(self, ids: Iterable[int]) -> dict[int, LedgerRow]:
         found = (self._session.rows(f"{_LEDGER} WHERE hold.id = ?", (_EVER, 0, one)) for one in set(ids))
@@ -166,11 +181,10 @@ class LedgerReader:
     def lives(self, window: Span) -> list[LifeRow]:
         """The daemons' lives in time order: those begun within the window, and the nearest on each side of it."""
         rows = self._session.rows(
-            "SELECT kind, started_ms, ended_ms, agent_version FROM run WHERE kind <> 'sync-once'"
-            " AND started_ms >= coalesce((SELECT max(started_ms) FROM run WHERE started_ms <= ?"
-            " AND kind <> 'sync-once'), 0)"
-            " AND started_ms <= coalesce((SELECT min(started_ms) FROM run WHERE started_ms >= ?"
-            " AND kind <> 'sync-once'), ?) ORDER BY started_ms, id",
+            f"SELECT kind, started_ms, ended_ms, agent_version FROM run WHERE {_DAEMON}"
+            f" AND started_ms >= coalesce((SELECT max(started_ms) FROM run WHERE started_ms <= ? AND {_DAEMON}), 0)"
+            f" AND started_ms <= coalesce((SELECT min(started_ms) FROM run WHERE started_ms >= ? AND {_DAEMON}), ?)"
+            " ORDER BY started_ms, id",
             (window[0], window[1], window[1]),
         )
         return [LifeRow(*row) for row in rows]

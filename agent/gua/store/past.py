@@ -16,8 +16,9 @@ from gua.coverage import SLOT_MS
 from gua.model import CardReading, CardTick, Rule, Tick
 from gua.store.devices import DeviceRow, Devices
 from gua.store.holds import Holds
+from gua.store.past_index import PastIndex
 from gua.store.present import Present
-from gua.store.sample_id import DEVICE_BITS
+from gua.store.sample_id import DEVICE_BITS, sample_ids
 from gua.store.session import Session, TickTime
 from gua.store.stretches import Stretches
 from gua.store.ticks import KnownRule, TickWriter
@@ -50,39 +51,6 @@ class PastCount:
     ticks: int = 0
     samples: int = 0
     counted_before: int = 0
-
-
-class PastIndex:
-    """What is here of other recorders' history. Reads only."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._runs: dict[str, tuple[int, int]] = {
-            row[0]: (row[1], row[2])
-            for row in session.rows(
-                "SELECT boot_id, run.id, coalesce(ended_ms, started_ms) FROM run JOIN boot ON boot.id = run.boot"
-                " WHERE run.id < 0"
-            )
-        }
-
-    def is_stored(self, key: str, ts_ms: int) -> bool:
-        """Whether this tick of this run was taken in before; also one whose raw tick is gone since."""
-        known = self._runs.get(key)
-        if known is None:
-            return False
-        run, ended_ms = known
-        if self._session.rows("SELECT 1 FROM tick WHERE ts_ms = ? AND run = ?", (ts_ms, run)):
-            return True
-        # asked last and anew, for a daemon may remove raw ticks meanwhile
-        raw_since_ms = self._session.rows("SELECT max(raw_since_ms) FROM store")[0][0]
-        return raw_since_ms is not None and ts_ms < raw_since_ms and ts_ms <= ended_ms
-
-    def last_tick(self, keys: Iterable[str]) -> Optional[int]:
-        """The newest tick here of any of these runs; None when there is none, or all are gone."""
-        runs = [self._runs[key][0] for key in keys if key in self._runs]
-        marks = ", ".join("?" * len(runs))
-        row = self._session.rows(f"SELECT max(id) FROM tick WHERE run IN ({marks})", runs)[0]
-        return None if row[0] is None else int(row[0])
 
 
 class PastTickWriter(TickWriter):
@@ -147,25 +115,34 @@ class PastTickWriter(TickWriter):
             )
         )
 
-    def retire_absent(self, newest: Iterable[str]) -> list[str]:
+    def retire_absent(self) -> list[str]:
         """Expect cards that only the past knows no longer than it saw them. Gives their UUIDs.
 
-        newest: UUIDs of the cards at its newest tick; they stay expected where nobody looked here since.
+        Where nobody looked here since, the cards of the newest tick of all that was imported stay expected.
         """
         session = self._session
-        kept = set() if session.rows("SELECT 1 FROM tick WHERE id >= 0 LIMIT 1") else set(newest)
+        kept = set() if session.rows("SELECT 1 FROM tick WHERE id >= 0 LIMIT 1") else self._newest_cards()
         ends = session.rows(
             "SELECT device.id, uuid, retired_at_ms, max(ts_ms + cover_ms) FROM sample"
             f" JOIN tick ON tick.id = sample.id >> {DEVICE_BITS}"
             f" JOIN device ON device.id = sample.id & {(1 << DEVICE_BITS) - 1}"
             " WHERE sample.id < 0 AND device.id NOT IN (SELECT device FROM card_now) GROUP BY device.id"
         )
-        gone = [row for row in ends if row[1] not in kept and (row[2] is None or row[2] < row[3])]
+        gone = [row for row in ends if row[0] not in kept and (row[2] is None or row[2] < row[3])]
+        back = [row for row in ends if row[0] in kept and row[2] is not None and row[2] <= row[3]]
         session.connection.executemany(
             "UPDATE device SET retired_at_ms = ?, rev = ? WHERE id = ?",
-            [(end_ms, session.rev, device) for device, _, _, end_ms in gone],
+            [(end_ms, session.rev, device) for device, _, _, end_ms in gone]
+            + [(None, session.rev, device) for device, _, _, _ in back],
         )
         return [uuid for _, uuid, _, _ in gone]
+
+    def _newest_cards(self) -> set[int]:
+        rows = self._session.rows("SELECT id FROM tick WHERE id < 0 ORDER BY ts_ms DESC, id DESC LIMIT 1")
+        found = (
+            self._session.rows("SELECT id FROM sample WHERE id BETWEEN ? AND ?", sample_ids(*row, *row)) for row in rows
+        )
+        return {number & ((1 << DEVICE_BITS) - 1) for ids in found for (number,) in ids}
 
 
 class PastDevices(Devices):
@@ -246,10 +223,10 @@ class PastWriter:
             rule = known_rule(self._rule)
             return _write(ticks, batch, lambda run: ticks.run_id(run, store, rule.id), rule, known_rule)
 
-    def finish(self, newest: Iterable[str]) -> list[str]:
+    def finish(self) -> list[str]:
         """See retire_absent."""
         with self._writer.transaction_with(self._make) as (ticks, _, _):
-            return ticks.retire_absent(newest)
+            return ticks.retire_absent()
 
     def _make(self, session: Session) -> PastTickWriter:
         return PastTickWriter(session, self._block, self._until_rev)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gua.store.evidence_rows import CardTickRow
     from gua.store.exported import Exported
     from gua.store.ledger import LedgerReader
-    from gua.store.past import PastIndex
+    from gua.store.past_index import PastIndex
     from gua.store.runs import Rejudged
     from gua.store.steps import StepSums
 
@@ -268,7 +268,7 @@ class StoreReader:
 
     def past(self) -> PastIndex:
         """What is here of other recorders' history."""
-        from gua.store.past import PastIndex  # only for an import
+        from gua.store.past_index import PastIndex  # only for an import
 
         return PastIndex(self._session)
 

@@ -5,11 +5,15 @@ import pty
 import subprocess
 from pathlib import Path
 
-from gua.export.stream import read_chunks
+import pytest
+
+from gua.export.reading import read_chunks
 from tests.agent.export.exporting import NONCE
 from tests.agent.running import PATIENCE_S, command, environment, run_gua
 from tests.agent.store.opened import writing
 from tests.agent.store.ticks import MONDAY, card, tick
+
+pytestmark = pytest.mark.processes
 
 
 def made(home: Path, ticks: int = 20) -> None:

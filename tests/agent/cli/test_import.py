@@ -9,11 +9,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from gua.cli import import_
+from gua.cli.main import main
 from gua.schemas import load_schema
 from gua.store.files import waiting_imports
+from tests.agent.legacy.importing import take
 from tests.agent.legacy.old_databases import HOST, OldFile, OldProc, OldSample, old_database
 from tests.agent.legacy.test_import import dump, states
 from tests.agent.running import PATIENCE_S, command, environment, run_gua, run_json, running_daemon, wait_until
+
+pytestmark = pytest.mark.processes
 
 HELD = OldSample(procs=(OldProc(),), state="idle_held")
 
@@ -88,38 +93,38 @@ def test_an_old_database_is_read_while_its_daemon_writes_and_nothing_of_it_chang
     assert run_json(tmp_path, "import", str(file.path), "--from-host", HOST)["ticks"] == 1
 
 
-@pytest.mark.processes
 def test_an_import_that_is_killed_goes_on_the_next_time(tmp_path: Path) -> None:
-    """Killed after its first batch, and after the next."""
-    ticks = [[OldSample(util_pct=n % 3 * 10, procs=(OldProc(pid=1 + n // 900),), state="active")] for n in range(4_500)]
-    connection_path = tmp_path / "old.db"
-    file = OldFile(connection_path, "1.8.0")
-    file.connection.execute("PRAGMA synchronous = OFF")
-    run = file.run()
-    for number, samples in enumerate(ticks):
-        file.tick(run, 30 * number, *samples)
-    file.close()
-    for _ in range(2):
-        had = count(tmp_path / "gua.db")
-        child = subprocess.Popen(
-            command("import", str(connection_path), "--from-host", HOST),
-            env=environment(tmp_path),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_until(lambda: count(tmp_path / "gua.db") > had or child.poll() is not None, "a batch")  # noqa: B023
-        child.send_signal(signal.SIGKILL)
-        child.wait(PATIENCE_S)
-    assert run_gua(tmp_path, "import", str(connection_path), "--from-host", HOST).returncode == 0
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    assert run_gua(whole, "import", str(connection_path), "--from-host", HOST).returncode == 0
-    left, right = dump(tmp_path / "gua.db"), dump(whole / "gua.db")
+    """Killed after its first batch of 2,000 samples, wherever it is then."""
+    old = tmp_path / "old.db"
+    old_database(old, "1.8.0", [[OldSample(f"GPU-{n}", n % 3 * 10, index=n) for n in range(20)]] * 150)
+    words = ("import", str(old), "--from-host", HOST)
+    child = subprocess.Popen(
+        command(*words), env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: count(tmp_path / "gua.db") > 0 or child.poll() is not None, "a batch")
+    child.send_signal(signal.SIGKILL)
+    child.wait(PATIENCE_S)
+    assert run_gua(tmp_path, *words).returncode == 0
+    take(old, tmp_path / "whole.db")
+    left, right = dump(tmp_path / "gua.db"), dump(tmp_path / "whole.db")
     for table in ("tick", "sample", "hold", "hold_memory", "card_slot", "user_slot", "tick_slot", "idle_stretch"):
         assert left[table] == right[table]
 
 
-@pytest.mark.processes
+def test_a_long_import_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old_database(tmp_path / "old.db", "1.8.0", [[HELD, OldSample("GPU-b")]] * 3)
+    words = ["import", str(tmp_path / "old.db"), "--from-host", HOST, "--db", str(tmp_path / "gua.db")]
+    assert main(words) == 0
+    assert "looked at" not in capsys.readouterr().err
+    monkeypatch.setattr(import_, "_PROGRESS_S", 0.0)
+    for more in ([], ["--dry-run"]):
+        assert main([*words, *more]) == 0
+        said = [line for line in capsys.readouterr().err.splitlines() if "looked at" in line]
+        assert said == [f"gua: {n} of 6 samples of cards looked at" for n in (2, 4, 6)]
+
+
 def test_a_database_of_the_predecessor_in_our_place_is_kept_and_imported_beside_the_daemon(tmp_path: Path) -> None:
     old_database(tmp_path / "gua.db", "1.3.0", [[HELD]] * 10)
     content = (tmp_path / "gua.db").read_bytes()

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 from gua.errors import FrameError
-from gua.export.stream import Asked, Chunk, read_chunks, write_stream
+from gua.export.reading import Chunk, read_chunks
+from gua.export.stream import Asked, write_stream
 from gua.store.database import open_reader
 from gua.store.exported import TABLES
 from tests.agent.store.ticks import MONDAY

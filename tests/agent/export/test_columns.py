@@ -23,6 +23,13 @@ def test_each_form_is_taken_where_it_is_shortest() -> None:
     assert pack_column([1, 900, 2, 800]) == [1, 900, 2, 800]
     assert pack_column([1, None]) == [1, None]
     assert pack_column([None, None]) == {"same": None}
+    assert pack_column([1, True, 1.0]) == [1, True, 1.0]
+
+
+@pytest.mark.parametrize("last", [5, None, "x"])
+def test_a_long_column_is_judged_by_its_beginning_and_comes_back_all_the_same(last: Any) -> None:
+    values = [*range(1_000_000, 1_003_000), last, -7]
+    assert unpack_column(pack_column(values), len(values)) == values
 
 
 @pytest.mark.parametrize("column", [[1, 2], {"steps": [1, 2]}, {"steps": [1, "2", 3]}, {"other": 1}, "abc", None])

@@ -24,7 +24,7 @@ from gua.schemas import load_schema
 from gua.store.database import open_reader
 from gua.store.ledger import LifeRow
 from tests.agent.store.histories import History, with_window
-from tests.agent.store.opened import report, stored
+from tests.agent.store.opened import SetClock, report, stored, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 
 FIGURES = (*("card_s", "share_s", "shared_card_s", "states", "idle_held_card_s", "idle_held_long_card_s", "samples"),)
@@ -158,6 +158,35 @@ def test_a_moment_that_nobody_saw_is_a_gap_with_its_reason(path: Path) -> None:
     assert (gap["since"], gap["until"], gap["why"]) == ("2026-03-02T00:30:00Z", "2026-03-02T00:40:00Z", "no_daemon")
     assert "Not seen: from 2026-03-02 00:30:00 to 2026-03-02 00:40:00" in words(document)
     assert of_card(path, MONDAY - HOUR)["card"]["gap"]["why"] == "not_known_yet"
+
+
+def test_samples_that_come_a_little_late_are_summed_and_no_list_of_gaps(tmp_path: Path) -> None:
+    ticks = [
+        tick(MONDAY + n * (MINUTE + 250), card("GPU-a", holders=(holder("ada"),)), cover_ms=MINUTE) for n in range(50)
+    ]
+    document = of_user(stored(tmp_path / "gua.db", ticks, interval_ms=MINUTE), "ada")
+    (one,) = document["user"]["cards"]
+    assert (one["late_s"], one["total"]["card_s"]) == (49 * 0.25, 3_000)
+    assert [gap["since"] for gap in one["gaps"]] == ["2026-03-02T00:50:12.250Z"]
+    assert "less than a second each time: 12 s together" in words(document)
+
+
+def test_a_gap_is_told_in_the_zone_of_its_page_and_may_go_on_beyond_what_was_looked_at(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [tick(MONDAY, card(), cover_ms=MINUTE)], clock=SetClock(MONDAY - MINUTE))
+    with writing(path, clock=SetClock(MONDAY + 96 * HOUR)):
+        pass
+    told = []
+    for hours in (1, 48, 80):
+        with open_reader(path) as reader:
+            document = explain_card(
+                reader, "0", at_ms=MONDAY + hours * HOUR, now_ms=MONDAY + 97 * HOUR, zone_name="Asia/Tokyo"
+            )
+        told.append(words(document))
+    assert "Not seen: from 2026-03-02 09:01:00 to 2026-03-03 10:00:00" in told[0]
+    assert "It may go on after: only a day" in told[0]
+    assert "It may go on before and after" in told[1]
+    assert "the next one began 2026-03-06 09:00:00" in told[2]
+    assert "Z" not in "".join(told).replace("Zone", "")
 
 
 def test_what_cannot_be_answered_ends_in_one_line(path: Path) -> None:

@@ -190,6 +190,12 @@ def test_text_fits_its_columns_and_shows_no_control_character(path: Path, width:
     assert render_text(holds_page(ledger(path)), width=width, unicode=False).isascii()
 
 
+def test_eighty_columns_keep_the_longest_idle_stretch_and_let_the_pid_go_first(path: Path) -> None:
+    (headers,) = (line for line in render_text(holds_page(ledger(path)), width=80).splitlines() if "GPU-h " in line)
+    assert {"user", "process", "from", "to", "GPU-h", "idle", "longest"} <= set(headers.split())
+    assert "pid" not in headers.split()
+
+
 def test_csv_has_one_row_for_each_hold_and_markdown_escapes_names(path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(render_csv(ledger(path)))))
     assert [(row["user"], row["card_s"], row["idle_held_s"], row["sm_util_pct"]) for row in rows] == [

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from gua.legacy.source import open_old
 from gua.legacy.take_over import Import, Taken
 from gua.rulebook import RuleBook
-from gua.store.past import PastWriter
+from gua.store.past import PastCount, PastWriter
 from gua.store.writable import open_writer
 from tests.agent.store.opened import SetClock
 from tests.agent.store.ticks import BOOT
@@ -20,21 +20,27 @@ class Cut(Exception):
     """The import dies here."""
 
 
+class _Dying(PastWriter):
+    def __init__(self, batches: Optional[int], *more: Any) -> None:
+        super().__init__(*more)
+        self._left = batches
+
+    def write(self, batch: Any) -> PastCount:
+        count = super().write(batch)
+        if self._left is not None:
+            self._left -= 1
+            if not self._left:
+                raise Cut
+        return count
+
+
 def take(old: Path, database: Path, batches: Optional[int] = None, **more: Any) -> Taken:
     """Import. batches: die after so many were stored."""
     options: dict[str, Any] = {"clock": SetClock(), "machine_id": "m1", "boot_id": BOOT, "hostname": "host-a", **more}
     writer = open_writer(database, **options)
-    stored = 0
-
-    def on_batch(_: int) -> None:
-        nonlocal stored
-        stored += 1
-        if stored == batches:
-            raise Cut
-
     try:
         with open_old(old) as source:
             work = Import(source, RULES, source.host()[0] or "")
-            return work.into(PastWriter(writer, work.keys(), RULES.default), on_batch)
+            return work.into(_Dying(batches, writer, work.keys(), RULES.default))
     finally:
         writer.close()

@@ -83,17 +83,20 @@ class OldSample:
 
 @dataclass
 class OldFile:
-    """An open database of one version, written like its daemon did: one transaction a tick."""
+    """An open database of one version, written like its daemon did: one transaction a tick, but not waited for."""
 
     path: Path
     version: str
     connection: sqlite3.Connection = field(init=False)
+    _there: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.connection = sqlite3.connect(self.path)
         self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("PRAGMA synchronous = OFF")
         for table, columns in SCHEMAS[self.version].items():
             self.connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+            self._there[table] = frozenset(row[1] for row in self.connection.execute(f"PRAGMA table_info({table})"))
         for table in ("gpu_sample", "proc_sample"):
             self.connection.execute(f"CREATE INDEX IF NOT EXISTS idx_{table}_uuid_ts ON {table}(gpu_uuid, ts)")
         if not self.connection.execute("SELECT 1 FROM host").fetchall():
@@ -156,8 +159,7 @@ class OldFile:
 
     def _insert(self, table: str, **values: Any) -> int:
         """Insert what this version has columns for."""
-        there = {row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")}
-        kept = {name: value for name, value in values.items() if name in there}
+        kept = {name: value for name, value in values.items() if name in self._there[table]}
         marks = ", ".join("?" * len(kept))
         cursor = self.connection.execute(
             f"INSERT INTO {table} ({', '.join(kept)}) VALUES ({marks})", tuple(kept.values())

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from gua.ledger.explain_card import explain_card
 from gua.legacy import take_over
+from gua.model import DEFAULT_RULE
 from gua.store.database import open_reader
 from gua.store.retention import Retention
 from tests.agent.legacy.importing import Cut, take
@@ -180,17 +182,26 @@ def some_days(path: Path) -> Path:
     return file.close()
 
 
-@pytest.mark.parametrize("batches", [1, 3, 4, 7])
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(old database, ours after an import in one go)"""
+    folder = tmp_path_factory.mktemp("imported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(take_over, "_BATCH_SAMPLES", 110)
+        take(some_days(folder / "old.db"), folder / "whole.db")
+    return folder / "old.db", folder / "whole.db"
+
+
+@pytest.mark.parametrize("batches", [1, 7])
 def test_an_import_that_was_cut_goes_on_as_if_it_had_not_been(
-    tmp_path: Path, batches: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, imported: tuple[Path, Path], batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some_days(tmp_path / "old.db")
+    old, whole = imported
     monkeypatch.setattr(take_over, "_BATCH_SAMPLES", 110)
-    take(tmp_path / "old.db", tmp_path / "whole.db")
     with pytest.raises(Cut):
-        take(tmp_path / "old.db", tmp_path / "gua.db", batches)
-    take(tmp_path / "old.db", tmp_path / "gua.db")
-    assert dump(tmp_path / "gua.db") == dump(tmp_path / "whole.db")
+        take(old, tmp_path / "gua.db", batches)
+    take(old, tmp_path / "gua.db")
+    assert dump(tmp_path / "gua.db") == dump(whole)
     found = report(tmp_path / "gua.db", MONDAY, MONDAY + 10 * HOUR)
     assert sum(user["idle_held_long_card_s"] for user in found["users"]) > 0
 
@@ -218,25 +229,24 @@ def test_the_present_is_not_disturbed_by_the_past(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_writes_meanwhile_and_the_import_keep_to_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, imported: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same file into an empty database and into one whose daemon writes a tick after every batch."""
-    some_days(tmp_path / "old.db")
-    monkeypatch.setattr(take_over, "_BATCH_SAMPLES", 110)
-    take(tmp_path / "old.db", tmp_path / "alone.db")
+    """The same file into an empty database and into one whose daemon writes a tick after each of four batches."""
+    old, whole = imported
+    monkeypatch.setattr(take_over, "_BATCH_SAMPLES", 300)
     start_ms = MONDAY + 24 * HOUR
     live(tmp_path / "gua.db", [tick(start_ms, card(holders=(holder("eve"),)))])
-    for n in range(1, 8):
+    for n in range(1, 4):
         with pytest.raises(Cut):
-            take(tmp_path / "old.db", tmp_path / "gua.db", 1)
+            take(old, tmp_path / "gua.db", 1)
         live(tmp_path / "gua.db", [tick(start_ms + n * 30_000, card(holders=(holder("eve"),)))])
-    take(tmp_path / "old.db", tmp_path / "gua.db")
+    take(old, tmp_path / "gua.db")
     window = (MONDAY, MONDAY + 10 * HOUR)
-    alone, beside = report(tmp_path / "alone.db", *window), report(tmp_path / "gua.db", *window)
+    alone, beside = report(whole, *window), report(tmp_path / "gua.db", *window)
     for part in ("card_s", "users", "hours_of_week", "samples"):
         assert beside[part] == alone[part]  # type: ignore[literal-required]
     (hold,) = report(tmp_path / "gua.db", start_ms, start_ms + HOUR)["holds"]
-    assert (hold["user"], hold["states"]["idle-held"]) == ("eve", 240)
+    assert (hold["user"], hold["states"]["idle-held"]) == ("eve", 120)
 
 
 def test_time_that_ours_saw_too_counts_once(tmp_path: Path) -> None:
@@ -261,3 +271,62 @@ def test_what_was_counted_stays_counted_once_when_its_raw_ticks_are_gone(tmp_pat
     assert (taken.ticks, taken.counted_before) == (30, 30)
     assert (found["active"], found["truly-idle"]) == (30 * 60, 30 * 60)
     assert take(old, tmp_path / "gua.db").ticks == 0
+
+
+@pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")])
+def test_of_two_files_the_newest_cards_stay_expected_whichever_comes_first(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    for name, start_s in (("older", 0), ("newer", 3600)):
+        file = OldFile(tmp_path / name, "1.8.0")
+        file.tick(file.run(start_s=start_s), start_s, OldSample(f"GPU-{name}"))
+        file.close()
+    for name in order:
+        take(tmp_path / name, tmp_path / "gua.db")
+    with open_reader(tmp_path / "gua.db") as reader:
+        retired = {row.uuid: row.retired_at_ms for row in reader.devices()}
+    assert retired == {"GPU-older": MONDAY + 30_000, "GPU-newer": None}
+
+
+def test_the_ledger_knows_an_imported_hold_like_one_of_ours(tmp_path: Path) -> None:
+    """It begins within the window, beside a hold of ours, whose ticks have quite other numbers.
+
+    In the second window no sample was taken: what counts is the one before it.
+    """
+    eve = [holder("eve", memory_mb=9_000 if n < 4 else 70) for n in range(10)]
+    live(tmp_path / "gua.db", [tick(MONDAY + n * 30_000, card("GPU-b", 0, (one,))) for n, one in enumerate(eve)])
+    take(old_database(tmp_path / "old.db", "1.8.0", [[FREE]] * 4 + [[HELD]] * 3 + [[FREE]] * 3), tmp_path / "gua.db")
+    with open_reader(tmp_path / "gua.db") as reader:
+        found = [
+            {row.user: row.peak_mb for row in reader.ledger().holds(window)}
+            for window in ((MONDAY + 60_000, MONDAY + 300_000), (MONDAY + 151_000, MONDAY + 179_000))
+        ]
+    assert found == [{"eve": 9_000, "ada": 101}, {"eve": 70, "ada": 101}]
+
+
+def test_the_evidence_of_imported_time_says_no_more_than_was_recorded(tmp_path: Path) -> None:
+    """Neither what kind of account an owner was, nor that our run, which only imported, was a daemon."""
+    taken_ms, began_ms = MONDAY + 2 * HOUR, MONDAY + 3 * HOUR
+    clock = SetClock(taken_ms)
+    with writing(tmp_path / "gua.db", clock=clock) as writer:
+        writer.begin_run("import", 0, DEFAULT_RULE, "0.1.0")
+    take(old_database(tmp_path / "old.db", "1.8.0", [[HELD]] * 10), tmp_path / "gua.db")
+    connection = sqlite3.connect(tmp_path / "gua.db")
+    connection.execute("DELETE FROM run WHERE kind = 'daemon'")
+    connection.commit()
+    connection.close()
+    live(tmp_path / "gua.db", [tick(began_ms, card())], clock=SetClock(began_ms))
+    with open_reader(tmp_path / "gua.db") as reader:
+        found = [
+            explain_card(reader, "0", at_ms=at_ms, now_ms=began_ms + HOUR, zone_name="UTC")["card"]
+            for at_ms in (MONDAY + 1_000, MONDAY + HOUR)
+        ]
+    seen, unseen = found
+    assert seen is not None
+    assert seen["tick"] is not None
+    assert seen["tick"]["holders"] is not None
+    assert "ordinary account" not in str(seen)
+    assert "root" not in seen["tick"]["holders"][0]["source_text"]
+    assert unseen is not None
+    assert unseen["gap"] is not None
+    assert (unseen["gap"]["why"], unseen["gap"]["next"]) == ("no_daemon", "2026-03-02T03:00:00Z")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from gua.demo.cluster import FakeSource
 from gua.model import GpuProcess, Holder, KnownDevice, ProcessType, Reason, State, Tick, TickStatus
 from gua.top.frame import Shown, cropped, frame, plain_text
 from gua.top.sources import SampleSource, StoreSource
-from gua.top.view import STEPS, UNSEEN, TopCard, TopView, history_of, in_order, next_sort
+from gua.top.view import STEPS, UNSEEN, TopCard, TopHolder, TopView, history_of, in_order, next_sort
 from tests.agent.fakes import FakeClock
 from tests.agent.store.opened import SetClock, stored
 from tests.agent.store.ticks import MINUTE, MONDAY, card, holder, tick
+
+COMPUTE = ProcessType.COMPUTE
 
 
 def top_card(index: int, state: State = State.ACTIVE, **fields: object) -> TopCard:
@@ -165,6 +168,18 @@ def test_no_line_is_wider_than_the_window(width: int) -> None:
     lines = text(sampled.read(), width).splitlines()
     assert max(map(len, lines)) <= width
     assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("width", range(20, 100, 5))
+def test_a_narrow_window_leaves_figures_out_and_never_cuts_one(width: int) -> None:
+    """12 of 125 would be another card, 8 of 80 % another state."""
+    cards = [top_card(n, State.TRULY_IDLE, util_pct=0, history=(0,) * 30) for n in range(100, 112)]
+    busy = top_card(7, State.ACTIVE, util_pct=83, holders=(TopHolder("ada", "python", 1234567, COMPUTE, 61_440, None),))
+    narrow, wide = (frame(view(*cards, busy), Shown(unicode=False), columns) for columns in (width, 200))
+    assert all(sum(len(piece.text) for piece in line) <= width for line in narrow)
+    numbers = [set(re.findall(r"[\d.]+", plain_text(lines))) for lines in (narrow, wide)]
+    assert numbers[0] <= numbers[1]
+    assert {str(n) for n in range(100, 112)} <= numbers[0]
 
 
 def test_what_does_not_fit_is_counted() -> None:
