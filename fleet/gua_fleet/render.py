@@ -35,6 +35,15 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int |
     return "\n".join(table_lines(headers, lines, align or "l" * len(headers), gap=_GAP)) + "\n"
 
 
+def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -> bool:
+    """Whether `table` has to break cells to stay within `columns`."""
+    widest = [
+        max(wcswidth(one_line(str(cell), _TEXT_LIMIT)) for cell in column)
+        for column in zip(headers, *rows, strict=True)
+    ]
+    return sum(widest) + len(_GAP) * (len(widest) - 1) > columns
+
+
 def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]], columns: int) -> list[int]:
     """The width of each column: what it needs, the widest ones less until the table fits."""
     widths = [max(map(wcswidth, column)) for column in zip(headers, *cells, strict=True)]
@@ -44,7 +53,17 @@ def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]], columns: int
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
-    parts = [
-        textwrap.wrap(cell, width, break_on_hyphens=False) or [""] for cell, width in zip(row, widths, strict=True)
-    ]
+    parts = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     return [list(line) for line in zip_longest(*parts, fillvalue="")]
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """Lines of at most `width` columns; where letters take two, between any of them, as their languages do it."""
+    if cell.isascii() or wcswidth(cell) == len(cell):
+        return textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+    lines = [""]
+    for letter in cell:
+        if wcswidth(lines[-1] + letter) > width:
+            lines.append("")
+        lines[-1] += letter
+    return lines
