@@ -65,8 +65,8 @@ def headline(found: FreeCards, wanted: Wanted, hosts: Sequence[HostNow]) -> str:
 def unknown_lines(hosts: Sequence[HostNow]) -> list[str]:
     """Cards of hosts that were seen, which nothing can be said of all the same."""
     cards = unknown_cards(hosts)
-    what = "1 card is" if len(cards) == 1 else f"{len(cards)} cards are"
-    return [f"What {what} doing is not known now: {places(cards)}"] if cards else []
+    number = f"{len(cards)} card{'' if len(cards) == 1 else 's'}"
+    return [f"{number} whose state is not known now: {places(cards)}"] if cards else []
 
 
 def places(cards: Iterable[CardNow]) -> str:

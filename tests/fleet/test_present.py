@@ -191,7 +191,7 @@ def test_cards_of_which_nothing_is_known_are_named_beside_those_that_are_free() 
         free_view(find_free(hosts, Wanted()), Wanted(), hosts, generated_at=NOW),
         holds_view(current_holds(hosts, (), NOW_MS), Filter(), hosts, left_out=0, generated_at=NOW),
     ):
-        assert "What 3 cards are doing is not known now: a:1-3" in rendered(view, "table", 80)
+        assert "3 cards whose state is not known now: a:1-3" in rendered(view, "table", 80)
 
 
 NO_TICK = {"ok": 0, "partial": 0, "error": 0, "unresponsive": 0}

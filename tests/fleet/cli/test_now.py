@@ -162,3 +162,16 @@ def test_output_file_csv_and_the_schema(tmp_path: Path, command: Command, name: 
     assert set(document) == set(schema["properties"]), "every field is described"
     rows = list(csv.DictReader(io.StringIO(command(name, "--hosts", hosts, "--format", "csv").out)))
     assert len(rows) == {"free": 2, "holds": 2, "status": 3}[name]
+
+
+def test_top_for_programs_tells_what_is_known_now_from_what_was(tmp_path: Path, command: Command) -> None:
+    hosts = fleet_of(tmp_path, {"a": [BUSY, {**IDLE, "seen_s": 7200}], "gone": None})
+    done = command("top", "--json", "--hosts", hosts)
+    assert done.status == 1
+    schema = json.loads(files("gua_fleet.schemas").joinpath("gua.fleet-top.1.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(done.document)
+    first, gone = done.document["hosts"]
+    assert set(first) == set(schema["properties"]["hosts"]["items"]["properties"]), "every field is described"
+    assert [(card["state"], card["was"]) for card in first["cards"]] == [("active", "active"), (None, "truly-idle")]
+    assert (gone["outcome"], gone["cards"]) == ("agent-missing", [])
