@@ -28,26 +28,34 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int |
     columns: long cells go on in further lines so that the table is no wider, as far as that makes sense; None: one
     line for each row, for programs.
     """
-    cells = [["-" if cell is None else one_line(str(cell), _TEXT_LIMIT) for cell in row] for row in rows]
-    lines = (
-        cells if columns is None else [line for row in cells for line in _broken(row, _widths(headers, cells, columns))]
-    )
-    return "\n".join(table_lines(headers, lines, align or "l" * len(headers), gap=_GAP)) + "\n"
+    cells = _cells(rows)
+    if columns is not None:
+        widths = _widths(headers, cells, columns)  # once, not for each row: a fleet has thousands
+        cells = [line for row in cells for line in _broken(row, widths)]
+    return "\n".join(table_lines(headers, cells, align or "l" * len(headers), gap=_GAP)) + "\n"
 
 
 def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -> bool:
     """Whether `table` has to break cells to stay within `columns`."""
-    widest = [
-        max(wcswidth(one_line(str(cell), _TEXT_LIMIT)) for cell in column)
-        for column in zip(headers, *rows, strict=True)
-    ]
-    return sum(widest) + len(_GAP) * (len(widest) - 1) > columns
+    return _total(_needed(headers, _cells(rows))) > columns
+
+
+def _cells(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
+    return [["-" if cell is None else one_line(str(cell), _TEXT_LIMIT) for cell in row] for row in rows]
+
+
+def _needed(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(wcswidth, column)) for column in zip(headers, *cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]], columns: int) -> list[int]:
     """The width of each column: what it needs, the widest ones less until the table fits."""
-    widths = [max(map(wcswidth, column)) for column in zip(headers, *cells, strict=True)]
-    while sum(widths) + len(_GAP) * (len(widths) - 1) > columns and max(widths) > _LEAST:
+    widths = _needed(headers, cells)
+    while _total(widths) > columns and max(widths) > _LEAST:
         widths[widths.index(max(widths))] -= 1
     return widths
 
