@@ -78,6 +78,12 @@ class DatabaseForbidden(DatabaseUnusable):
     code = "database_forbidden"
 
 
+class DatabaseChanged(DatabaseUnusable):
+    """A writer changed the file under a reader who could not keep it from that: what was read may be wrong."""
+
+    code = "database_changed"
+
+
 class DatabaseDamaged(DatabaseUnusable):
     """The database's content is broken; opening it to write moves it aside and begins a new one."""
 

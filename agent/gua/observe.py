@@ -117,11 +117,11 @@ def _why_not(status: str) -> str:
 
 def _known_devices(database: Path) -> tuple[tuple[KnownDevice, ...], Optional[str]]:
     """The cards expected here, and why that could not be read: the present can be told without the past."""
-    from gua.store.database import open_reader
+    from gua.store.database import read_stored
 
     try:
-        with open_reader(database) as reader:
-            return tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None), None
+        devices = read_stored(database, lambda reader: reader.devices())
+        return tuple(row.known(None) for row in devices if row.retired_at_ms is None), None
     except DatabaseMissing:
         return (), None
     except DatabaseUnusable as exc:

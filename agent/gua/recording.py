@@ -59,8 +59,8 @@ def open_recording(
         with open_demo_writer(path, DEMO_HOSTS["demo"], clock, give_up) as writer:
             yield writer
         return
-    from gua.store.database import open_writer
     from gua.store.retention import Retention
+    from gua.store.writable import open_writer
 
     writer = open_writer(
         path,

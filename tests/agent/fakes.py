@@ -87,7 +87,7 @@ class ListWriter:
             raise failure
         self.ticks.append(tick)
 
-    def begin_pause(self, now_ms: int) -> None:
+    def begin_pause(self, now_ms: int, until_ms: Optional[int]) -> None:
         self.pauses.append(("begin", now_ms))
 
     def end_pause(self, now_ms: int) -> None:

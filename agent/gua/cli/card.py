@@ -15,6 +15,7 @@ from gua.errors import ExitStatus, GuaError
 if TYPE_CHECKING:
     from gua.cards import Cards
     from gua.clock import Clock
+    from gua.store.reader import StoreReader
 
 # A pipe gets every column.
 _PIPE_COLUMNS = 1000
@@ -71,11 +72,13 @@ def _retire(database: Path, clock: Clock, wanted: str, *, force: bool) -> int:
 
 def _read(database: Path, now_ms: int) -> Cards:
     from gua.cards import to_document
-    from gua.store.database import open_reader
+    from gua.store.database import read_stored
 
-    with open_reader(database) as reader:
+    def ask(reader: StoreReader) -> Cards:
         host = reader.host()
         interval_ms = None if host is None else host.interval_ms
         return to_document(
             reader.devices(), reader.now(), reader.last_seen_ms(), interval_ms=interval_ms, now_ms=now_ms
         )
+
+    return read_stored(database, ask)

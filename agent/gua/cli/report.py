@@ -154,17 +154,21 @@ def read_report(
     Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
     """
     from gua.report.build import build_report  # the store is only needed now that the options are right
+    from gua.store.database import read_stored
 
-    with reading(location) as reader:
-        return build_report(
-            reader,
-            since_ms=since_ms,
-            until_ms=until_ms,
-            now_ms=clock.now_ms(),
-            zone=find_zone(zone_name),
-            zone_name=zone_name,
-            scheduler=scheduler,
-            **extras,
+    with _missing_told(location):
+        return read_stored(
+            location.path,
+            lambda reader: build_report(
+                reader,
+                since_ms=since_ms,
+                until_ms=until_ms,
+                now_ms=clock.now_ms(),
+                zone=find_zone(zone_name),
+                zone_name=zone_name,
+                scheduler=scheduler,
+                **extras,
+            ),
         )
 
 
@@ -176,9 +180,15 @@ def reading(location: Location) -> Iterator[StoreReader]:
     """
     from gua.store.database import open_reader
 
+    with _missing_told(location), open_reader(location.path) as reader:
+        yield reader
+
+
+@contextlib.contextmanager
+def _missing_told(location: Location) -> Iterator[None]:
+    """Where there is no database, tell what to do, or that there is no card to report on."""
     try:
-        with open_reader(location.path) as reader:
-            yield reader
+        yield
     except DatabaseMissing as exc:
         raise _nothing_there(location) from exc
 

@@ -31,7 +31,7 @@ class TickWriter(Protocol):
 
     def write_tick(self, tick: Tick) -> None: ...
 
-    def begin_pause(self, now_ms: int) -> None: ...
+    def begin_pause(self, now_ms: int, until_ms: Optional[int]) -> None: ...
 
     def end_pause(self, now_ms: int) -> None: ...
 
@@ -70,7 +70,8 @@ class TickLoop:
         self._bus = bus
         self._journal = TickJournal()
         self._said_no_gpu = False
-        self._pause_stored: Optional[bool] = None  # None: what an earlier daemon left is not known
+        self._pause_known = False  # what an earlier daemon left in the store
+        self._pause_stored: Optional[PauseRequest] = None
 
     def run(self) -> None:
         """Tick until stopped. A tick that fails is counted and logged, and the next one is taken.
@@ -84,7 +85,7 @@ class TickLoop:
                 self._sit_out(request)
                 schedule = self._new_schedule()
                 continue
-            self._store_pause(False)
+            self._store_pause(None)
             began_s = self._clock.monotonic_s()
             status = self._guarded_tick()
             if status is None:
@@ -111,26 +112,29 @@ class TickLoop:
             self._journal.paused(str(standing))
             if self._source.close():
                 self._gate.leave()
-            self._store_pause(True)
+            self._store_pause(standing)
             self._notify.alive(str(standing))
             self._stop.wait(_LOOK_S)
             standing = self._gate.look()
         if standing is None:
             self._journal.resumed()
 
-    def _store_pause(self, paused: bool) -> None:
-        """Keep in the store that a pause began or ended; where that fails, the next look tries again."""
-        if self._pause_stored is paused:
+    def _store_pause(self, request: Optional[PauseRequest]) -> None:
+        """Keep in the store which pause stands, or that none does; where that fails, the next look tries again."""
+        if self._pause_known and self._pause_stored == request:
             return
         now_ms = self._clock.now_ms()
         try:
-            self._writer.begin_pause(now_ms) if paused else self._writer.end_pause(now_ms)
+            if request is None:
+                self._writer.end_pause(now_ms)
+            else:
+                self._writer.begin_pause(now_ms, request.until_ms)
         except DatabaseDamaged:
             raise
         except Exception as exc:  # noqa: BLE001 - as for ticks: that it cannot be stored must not end the daemon
             self._journal.pause_not_stored(exc, round(self._clock.monotonic_s() * 1000))
         else:
-            self._pause_stored = paused
+            self._pause_known, self._pause_stored = True, request
 
     def _guarded_tick(self) -> Optional[str]:
         """One tick; a line on how it went, None when it was stopped."""

@@ -11,7 +11,8 @@ from gua.clock import Clock
 from gua.demo.profile import HostProfile
 from gua.errors import DatabaseMissing, UsageError
 from gua.report.zones import find_zone
-from gua.store.database import open_reader, open_writer
+from gua.store.database import open_reader
+from gua.store.writable import open_writer
 from gua.store.writer import StoreWriter
 
 

@@ -86,22 +86,25 @@ def no_answer(path: Path) -> Storage:
 
 def read_history(path: Path, clock: Clock) -> History:
     """Open the database as any reader does, and look at its newest tick and whether it is whole."""
-    from gua.store.database import open_reader
+    from gua.store.database import read_stored
 
     try:
-        with open_reader(path) as reader:
-            now_ms = clock.now_ms()
-            paused = [since for since, until in reader.pauses((0, now_ms + 1)) if until > now_ms]
-            history = History(
-                last=reader.newest_daemon_tick(),
-                newest_ms=reader.newest_tick_ms(),
-                known=tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None),
-                paused_ms=min(paused, default=None),
-                read_ms=clock.now_ms(),  # not before: a tick stored meanwhile is not of the future
-            )
-            return _with_damage(history, reader)
+        return read_stored(path, lambda reader: _history(reader, clock))
     except (DatabaseMissing, DatabaseUnusable) as exc:
         return History(error=exc)
+
+
+def _history(reader: StoreReader, clock: Clock) -> History:
+    now_ms = clock.now_ms()
+    paused = [since for since, until in reader.pauses((0, now_ms + 1)) if until > now_ms]
+    history = History(
+        last=reader.newest_daemon_tick(),
+        newest_ms=reader.newest_tick_ms(),
+        known=tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None),
+        paused_ms=min(paused, default=None),
+        read_ms=clock.now_ms(),  # not before: a tick stored meanwhile is not of the future
+    )
+    return _with_damage(history, reader)
 
 
 def _with_damage(history: History, reader: StoreReader) -> History:

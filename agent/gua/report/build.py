@@ -56,7 +56,7 @@ def build_report(
     Raises UsageError when the window is empty, and when raw ticks to judge again are gone.
     """
     asked = {"since_ms": since_ms, "until_ms": until_ms, "now_ms": now_ms}
-    made = read_material(reader, **asked, rule=rule, sensitivity=sensitivity, timeline=timeline)
+    made = read_material(reader, **asked, zone=zone, rule=rule, sensitivity=sensitivity, timeline=timeline)
     report = _document(made, now_ms, zone, zone_name, scheduler)
     report["user"] = user
     if sensitivity:

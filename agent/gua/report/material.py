@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Optional
 
 from gua.coverage import Span
 from gua.model import DEFAULT_RULE, Rule
 from gua.report.ghosts import Ghost
+from gua.report.hours import even_stretches
 from gua.report.window import ReportWindow, exact_window, settle_window
 from gua.store.devices import DeviceRow
 from gua.store.reader import HoldRow, HostRow, NowRow, StoreReader, UserRow
@@ -62,11 +64,13 @@ def read_material(
     since_ms: int,
     until_ms: int,
     now_ms: int,
+    zone: Optional[tzinfo] = None,
     rule: Optional[Rule] = None,
     sensitivity: bool = False,
     timeline: bool = False,
 ) -> Material:
-    """Everything for the report over [since_ms, until_ms). rule: judge raw ticks again by it.
+    """Everything for the report over [since_ms, until_ms). zone: whose hours of the week are asked for, None for none.
+    rule: judge raw ticks again by it.
 
     Raises UsageError for an empty window, and where raw ticks that must be judged again are gone.
     """
@@ -74,7 +78,7 @@ def read_material(
     window = settle_window(since_ms, until_ms, now_ms=now_ms, raw_since_ms=raw_since_ms)
     if rule is not None:
         window = exact_window(since_ms, min(until_ms, now_ms))
-    material = _as_stored(reader, window, now_ms)
+    material = _as_stored(reader, window, now_ms, zone)
     if rule is not None or sensitivity:
         from gua.report.rejudged import refuse_beyond_raw  # few reports ask for another rule
 
@@ -86,10 +90,10 @@ def read_material(
     return replace(material, steps=_steps(reader, window.span)) if timeline else material
 
 
-def _as_stored(reader: StoreReader, window: ReportWindow, now_ms: int) -> Material:
+def _as_stored(reader: StoreReader, window: ReportWindow, now_ms: int, zone: Optional[tzinfo]) -> Material:
     from gua.report.ghosts import find_ghosts
 
-    sums, host = reader.sums(window.slots, window.ragged), reader.host()
+    sums, host = reader.sums(window.slots, window.ragged, even_stretches(zone, *window.slots)), reader.host()
     holds, holds_in_all = reader.holds(window.span, HOLDS_SHOWN)
     last = {host.rule} if host and host.rule is not None else set()
     late = (max(window.since_ms, window.until_ms - LEAPS_MS), window.until_ms)

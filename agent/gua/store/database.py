@@ -1,4 +1,4 @@
-"""Opening the database: one writer's way in, and a reader's way in without write permission."""
+"""Opening the database to read it: a way in without write permission, and without what only writing needs."""
 
 from __future__ import annotations
 
@@ -10,156 +10,79 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional, TypeVar
 
-from peewee import DatabaseError, PeeweeException, SqliteDatabase
-
-from gua.clock import Clock
-from gua.errors import (
-    DatabaseDamaged,
-    DatabaseForbidden,
-    DatabaseMissing,
-    DatabaseOfPredecessor,
-    DatabaseUnusable,
-)
-from gua.filesystem import is_network_path
-from gua.store.files import PREDECESSOR, is_damage, move_aside, prepare_file, refuse_special
+from gua.errors import DatabaseChanged, DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
+from gua.store.files import DAMAGE_CURE, is_damage, refuse_special
 from gua.store.reader import StoreReader
-from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
 from gua.store.version import SCHEMA_VERSION, check_version
-from gua.store.wal import LIMIT_BYTES
 
-if TYPE_CHECKING:
-    from gua.store.retention import Retention
-    from gua.store.writer import StoreWriter
+Answer = TypeVar("Answer")
 
 # No reader may keep the writer's -wal from being folded back for longer.
 READ_LIMIT_S = 10.0
 
-# The database, what is not folded back yet, and what a crash in mid-write left to undo.
-_PARTS = ("", "-wal", "-journal")
+# How long to wait for a writer that has the file to itself.
+BUSY_TIMEOUT_MS = 5_000
 
-_COPY_ATTEMPTS = 20
+# What is not folded back yet, and what a crash in mid-write left to undo.
+_LEFT = ("-wal", "-journal")
 
-_DAMAGE_CURE = "a daemon moves it aside and begins a new one when it starts"
-
-
-def open_writer(
-    path: Path,
-    *,
-    clock: Clock,
-    machine_id: str,
-    boot_id: str,
-    hostname: Optional[str] = None,
-    alone: bool = True,
-    give_up: Callable[[], bool] = never,
-    retention: Optional[Retention] = None,
-) -> StoreWriter:
-    """A writer on the database at `path`, made and brought up to date as needed.
-
-    hostname: as reports shall name this host; None asks the system. give_up: ends the wait for a locked database, now
-    and later. retention: what is kept how long; None: everything for ever. alone: no daemon writes beside this one.
-    Then all of the file is looked at for damage, and one that is damaged or no database is moved aside, and the
-    writer's `moved_aside` says where: under a daemon that has the file open, that would cost it every further tick.
-    One of gpu-usage-audit is moved aside too, see files.waiting_imports.
-    Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
-    """
-    from gua.store.writer import StoreWriter  # readers start sooner without all that writing needs
-
-    try:
-        refuse_special(path)
-        prepare_file(path)
-        open_it = _open_or_move_aside if alone else _open_as_it_is
-        database, moved = patiently(lambda: open_it(path, clock.now_ms()), give_up)
-        return StoreWriter(
-            database,
-            now_ms=clock.now_ms,
-            machine_id=machine_id,
-            boot_id=boot_id,
-            hostname=hostname or os.uname().nodename,
-            moved_aside=moved,
-            give_up=give_up,
-            retention=retention,
-        )
-    except (PeeweeException, sqlite3.Error, OSError) as exc:
-        if is_damage(exc):
-            raise DatabaseDamaged(f"cannot write {path}: {exc}; {_DAMAGE_CURE}") from exc
-        raise DatabaseUnusable(f"cannot write {path}: {exc}") from exc
+_ATTEMPTS = 20
 
 
-def _open_as_it_is(path: Path, now_ms: int) -> tuple[SqliteDatabase, None]:
-    return _open_writable(path, now_ms), None
-
-
-def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
-    try:
-        return _open_writable(path, now_ms, _look_for_damage), None
-    except DatabaseOfPredecessor:
-        aside = move_aside(path, now_ms, PREDECESSOR)
-    except (DatabaseError, sqlite3.DatabaseError) as exc:
-        if not is_damage(exc):
-            raise
-        aside = move_aside(path, now_ms)
-    prepare_file(path)
-    return _open_writable(path, now_ms), aside
-
-
-def _open_writable(
-    path: Path, now_ms: int, check: Callable[[sqlite3.Connection], None] = lambda connection: None
-) -> SqliteDatabase:
-    from gua.store.migrations import migrate
-
-    database = SqliteDatabase(str(path), timeout=BUSY_SLICE_MS / 1000)
-    try:
-        _prepare_connection(connection_of(database), path)
-        migrate(database, str(path), now_ms)
-        check(connection_of(database))
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _look_for_damage(connection: sqlite3.Connection) -> None:
-    """Raise DatabaseError for a page that is broken: met later it would cost every tick, not this one look.
-
-    It reads the whole file (half a second for 100 MB in memory), so it is for a daemon's start and not for every tick.
-    """
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise sqlite3.DatabaseError(f"damaged: {' '.join(str(found).split())}")
-
-
-def _prepare_connection(connection: sqlite3.Connection, path: Path) -> None:
-    # Switching to WAL takes a lock, so the patience for it comes first.
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_SLICE_MS}")
-    connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_path(path) else 'WAL'}")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA journal_size_limit = {LIMIT_BYTES}")
+def read_stored(path: Path, ask: Callable[[StoreReader], Answer]) -> Answer:
+    """What `ask` answers of the database at `path`; asked again where the file changed under it. See open_reader."""
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(DatabaseChanged), open_reader(path) as reader:
+            return ask(reader)
+    raise _changed(path)
 
 
 @contextlib.contextmanager
 def open_reader(path: Path) -> Iterator[StoreReader]:
     """A reader on the database at `path`, on one unchanging view of it, needing read permission only.
 
-    Raises DatabaseMissing when there is none; DatabaseUnusable when it cannot be read, is not ours or is newer.
+    Raises DatabaseMissing when there is none; DatabaseUnusable when it cannot be read, is not ours or is newer;
+    DatabaseChanged in the end where it was no unchanging view: nothing that was read then is right.
     """
     with contextlib.ExitStack() as stack:
         try:
-            if not path.exists():
-                raise missing(path)
-            refuse_special(path)
-            database = _open_readable(path, stack)
-            stack.enter_context(database.atomic())
-            _refuse_unready(check_version(database, str(path)), path)
-            _limit(connection_of(database))
-            yield StoreReader(database, lambda: _renew(connection_of(database)))
+            with _one_line(path):
+                connection = _open_fit(path, stack)
         except PermissionError as exc:
             raise _forbidden(path) from exc
-        except (PeeweeException, sqlite3.Error, OSError) as exc:
-            if is_damage(exc):
-                raise DatabaseDamaged(f"cannot read {path}: {exc}; {_DAMAGE_CURE}") from exc
+        except OSError as exc:
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+        with _one_line(path):
+            yield StoreReader(connection, lambda: _renew(connection))
+
+
+@contextlib.contextmanager
+def _one_line(path: Path) -> Iterator[None]:
+    """What SQLite says, as an error of ours."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        if is_damage(exc):
+            raise DatabaseDamaged(f"cannot read {path}: {exc}; {DAMAGE_CURE}") from exc
+        if "interrupted" in str(exc):
+            raise DatabaseUnusable(
+                f"reading {path} took longer than {READ_LIMIT_S:g} s: ask for less time, or when this host is less busy"
+            ) from exc
+        raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+
+
+def _open_fit(path: Path, stack: contextlib.ExitStack) -> sqlite3.Connection:
+    """A connection within a transaction, to a database that this program reads."""
+    if not path.exists():
+        raise missing(path)
+    refuse_special(path)
+    connection = _open_readable(path, stack)
+    connection.execute("BEGIN")
+    _refuse_unready(check_version(connection, str(path)), path)
+    _limit(connection)
+    return connection
 
 
 @contextlib.contextmanager
@@ -173,10 +96,10 @@ def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
             if not path.exists():
                 raise DatabaseMissing(f"no file at {path}")
             refuse_special(path)
-            yield connection_of(_open_readable(path, stack))
+            yield _open_readable(path, stack)
         except PermissionError as exc:
             raise _forbidden(path) from exc
-        except (PeeweeException, sqlite3.Error, OSError) as exc:
+        except (sqlite3.Error, OSError) as exc:
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
 
 
@@ -218,49 +141,71 @@ def _forbidden(path: Path) -> DatabaseForbidden:
     return DatabaseForbidden(f"{path} may not be read by this user: {cure}")
 
 
-def _open_readable(path: Path, stack: contextlib.ExitStack) -> SqliteDatabase:
+def _open_readable(path: Path, stack: contextlib.ExitStack) -> sqlite3.Connection:
+    uri = path.absolute().as_uri()
     try:
-        return _try_read(f"{path.absolute().as_uri()}?mode=ro", stack)
-    except (PeeweeException, sqlite3.Error) as exc:
+        return _connect(f"{uri}?mode=ro", stack)
+    except sqlite3.Error as exc:
         if "locked" in str(exc):
             raise
-        # Without write permission SQLite cannot make the -shm file that a WAL database needs when no daemon runs.
-        import tempfile  # few readers need one
+    # Without write permission SQLite cannot make the -shm file that a WAL database needs when no daemon runs.
+    with path.open("rb"):  # says plainly who may not read it at all
+        pass
+    before = _fingerprint(path)
+    if not any(before[1:]):
+        stack.push(lambda *_: _refuse_changed(path, before[0]))
+        return _connect(f"{uri}?immutable=1", stack)
+    import tempfile  # few readers need one
 
-        copy = _stable_copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gua-read-"))))
-        return _try_read(copy.as_uri(), stack)
+    # SQLite has all files of the copy open once it has read, so that nothing of it is left behind, however we end.
+    with tempfile.TemporaryDirectory(prefix="gua-read-") as folder:
+        return _connect(_stable_copy(path, Path(folder)).as_uri(), stack)
 
 
-def _try_read(uri: str, stack: contextlib.ExitStack) -> SqliteDatabase:
-    database = SqliteDatabase(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000)
-    stack.callback(database.close)
-    connection_of(database).execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return database
+def _connect(uri: str, stack: contextlib.ExitStack) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+    stack.callback(connection.close)
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return connection
+
+
+def _refuse_changed(path: Path, before: _Identity) -> None:
+    """Raise where a writer folded something back into a file that was read as if nobody could."""
+    if _identity(str(path)) != before:
+        raise _changed(path)
+
+
+def _changed(path: Path) -> DatabaseChanged:
+    return DatabaseChanged(f"{path} changed while it was read: try again")
 
 
 def _stable_copy(path: Path, folder: Path) -> Path:
     """A private copy of the database, and of what a crash left beside it, that did not change while it was taken."""
-    for attempt in range(_COPY_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         copy = folder / f"{attempt}.db"
         before = _fingerprint(path)
-        for suffix in _PARTS:
+        for suffix in ("", *_LEFT):
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         if _fingerprint(path) == before:
             return copy
-        for suffix in _PARTS:
+        for suffix in ("", *_LEFT):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{copy}{suffix}")
-    raise DatabaseUnusable(f"{path} changes faster than it can be copied: try again")
+    raise _changed(path)
 
 
-def _fingerprint(path: Path) -> tuple[Optional[tuple[int, int, int]], ...]:
-    return tuple(_identity(f"{path}{suffix}") for suffix in _PARTS)
+_Identity = Optional[tuple[int, int, int]]
+"""inode, size, time of the last change; None for a file that is empty or not there."""
 
 
-def _identity(name: str) -> Optional[tuple[int, int, int]]:
+def _fingerprint(path: Path) -> tuple[_Identity, ...]:
+    return tuple(_identity(f"{path}{suffix}") for suffix in ("", *_LEFT))
+
+
+def _identity(name: str) -> _Identity:
     try:
         status = os.stat(name)
     except FileNotFoundError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return (status.st_ino, status.st_size, status.st_mtime_ns) if status.st_size else None

@@ -9,10 +9,10 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from peewee import DatabaseError
-
 from gua.errors import DatabaseUnusable
 from gua.units import to_iso
+
+DAMAGE_CURE = "a daemon moves it aside and begins a new one when it starts"
 
 FILE_MODE = 0o640
 FOLDER_MODE = 0o750
@@ -31,8 +31,10 @@ def prepare_file(path: Path) -> None:
 
 def is_damage(error: Exception) -> bool:
     """Whether SQLite calls the file itself bad; locks, rights and full disks are OperationalErrors."""
-    cause = error.__cause__ if isinstance(error, DatabaseError) and error.__cause__ else error
-    return type(cause) in (DatabaseError, sqlite3.DatabaseError)
+    cause = (
+        error.__cause__ if isinstance(error.__cause__, sqlite3.Error) else error
+    )  # peewee's has SQLite's own as cause
+    return type(cause) is sqlite3.DatabaseError
 
 
 def refuse_special(path: Path) -> None:

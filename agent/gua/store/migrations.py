@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from peewee import SqliteDatabase
 
+from gua.store.connection import connection_of
 from gua.store.migration_2 import pack_samples
 from gua.store.models import MODELS, Migration
 from gua.store.packing import GPU_SAMPLE_VIEW
-from gua.store.session import connection_of
 from gua.store.version import APPLICATION_ID, SCHEMA_VERSION, check_version
 
 # What a new database has beside its tables. Holds that are open change each tick; an index over the closed ones only
@@ -30,14 +30,14 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (pack_samples,)
 def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:
     """Bring the schema up to date. Raises DatabaseUnusable when it is newer than this program."""
     with database.atomic("IMMEDIATE"):
-        version = check_version(database, path)
+        version = check_version(connection_of(database), path)
         if version == 0:
             _create(database)
             _record(database, SCHEMA_VERSION, now_ms)
     for number in range(max(version, 1), SCHEMA_VERSION):
         with database.atomic("IMMEDIATE"):
             # another process may have been faster
-            if check_version(database, path) == number:
+            if check_version(connection_of(database), path) == number:
                 STEPS[number - 1](connection_of(database))
                 _record(database, number + 1, now_ms)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
-
-from peewee import SqliteDatabase
 
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span, clip
@@ -18,7 +17,7 @@ from gua.store.devices import DeviceRow, load_devices
 from gua.store.held_memory import mean_memory_mb
 from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
-from gua.store.session import Session, connection_of
+from gua.store.session import Session
 from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
 
@@ -119,8 +118,8 @@ _WHO = "process.source, mount_hint, CASE WHEN sm_util_ms > 0 THEN sm_util_pct_ms
 class StoreReader:
     """renew: ends the unchanging view that is read, and begins the present one."""
 
-    def __init__(self, database: SqliteDatabase, renew: Callable[[], None] = lambda: None) -> None:
-        self._session = Session(connection_of(database))
+    def __init__(self, connection: sqlite3.Connection, renew: Callable[[], None] = lambda: None) -> None:
+        self._session = Session(connection)
         self._renew = renew
 
     def host(self) -> Optional[HostRow]:
@@ -211,11 +210,14 @@ class StoreReader:
 
         return present_under(self._session, rule)
 
-    def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
-        """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
+    def sums(self, slots: tuple[int, int], ragged: Iterable[Span], alike: Iterable[tuple[int, int]] = ()) -> WindowSums:
+        """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot.
+
+        alike: see `WindowSums.add_slots`.
+        """
         sums = WindowSums()
         if slots[0] < slots[1]:
-            sums.add_slots(self._session, *slots)
+            sums.add_slots(self._session, *slots, alike)
         longest = self._longest_cover_ms()
         for window in ragged:
             sums.add_raw(self._session, window, longest)

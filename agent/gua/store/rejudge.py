@@ -13,17 +13,22 @@ from typing import Any, Optional
 from gua.coverage import SLOT_MS, Span, clip, pieces
 from gua.errors import UsageError
 from gua.model import Rule
+from gua.store.codes import IDLE_HELD
 from gua.store.judge import DEVICE_MASK, Judge, Judged
 from gua.store.packing import POWER_AT
 from gua.store.raw import RawHold, holds_by_device, unattributed_user
 from gua.store.runs import NOBODY, Present, Rejudged, RuleSums, Run, TickPart
-from gua.store.sample_id import sample_ids
+from gua.store.sample_id import DEVICE_BITS, sample_ids
 from gua.store.session import Session
 from gua.store.timeline import Timeline
 from gua.units import to_iso
 
 # Ticks read at once, in a second or two however many cards there are: what is read under one view is short.
 CHUNK_TICKS = 4096
+
+
+_Stored = tuple[int, int, int]
+"""id, occupancy and readings of a sample."""
 
 
 def _nothing() -> None:
@@ -65,7 +70,6 @@ class _Pass:
         self._close = found.take
         self._cards: dict[int, _Card] = {}
         self._holds: dict[int, list[RawHold]] = {}
-        self._before: Optional[int] = None
 
     def chunks(self) -> Iterator[None]:
         """Walk, and stop after each chunk."""
@@ -81,17 +85,16 @@ class _Pass:
         for card in self._cards.values():
             card.close()
 
-    def _samples(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    def _samples(self, first: int, last: int) -> Iterator[_Stored]:
         query = "SELECT id, occupancy, readings FROM sample WHERE id BETWEEN ? AND ? ORDER BY id"
         return iter(self._session.rows(query, sample_ids(first, last)))
 
-    def _walk(self, ticks: Sequence[tuple[TickPart, bool]], samples: Iterator[tuple[int, int, int]]) -> None:
+    def _walk(self, ticks: Sequence[TickPart], samples: Iterator[_Stored]) -> None:
         sample = next(samples, None)
-        for tick, follows in ticks:
-            if not follows:
-                self._interrupt()
+        for tick in ticks:
             low, high = sample_ids(tick.id, tick.id)
             while sample is not None and sample[0] < low:
+                self._pass_by(sample)
                 sample = next(samples, None)
             while sample is not None and sample[0] <= high:
                 device = sample[0] & DEVICE_MASK
@@ -100,19 +103,33 @@ class _Pass:
                     card = self._cards[device] = _Card(device, Timeline(self._holds.get(device, ())), self._close)
                 card.take(tick, self._judge.of(device, sample[1], sample[2]), sample[2] >> POWER_AT)
                 sample = next(samples, None)
+        while sample is not None:
+            self._pass_by(sample)
+            sample = next(samples, None)
 
-    def _interrupt(self) -> None:
-        """A tick of quite another time came in between: no stretch goes on over it."""
-        for card in self._cards.values():
+    def _pass_by(self, sample: _Stored) -> None:
+        """A sample of quite another time came in between: no stretch of its card goes on over it.
+
+        But one that is idle-held and covers nothing changes nothing, whenever it was.
+        """
+        device = sample[0] & DEVICE_MASK
+        card = self._cards.get(device)
+        if card is None or card.end_ms is None:
+            return
+        (verdict,), _ = self._judge.of(device, sample[1], sample[2])
+        if verdict != IDLE_HELD or self._covers(sample[0] >> DEVICE_BITS):
             card.end_ms = None
+
+    def _covers(self, tick: int) -> bool:
+        return bool(self._session.rows("SELECT cover_until > cover_from FROM tick WHERE id = ?", (tick,))[0][0])
 
     def _reach(self) -> Span:
         """The window and so much around it that a stretch is known to be long, or not."""
         longest_cover_ms = int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
         return self._window[0] - self._long_ms - longest_cover_ms - 1, self._window[1] + self._long_ms
 
-    def _ticks(self, reach: Span, first: int, last: int) -> Iterator[tuple[TickPart, bool]]:
-        """Ticks in the order they were stored, and whether each was stored right after the one before."""
+    def _ticks(self, reach: Span, first: int, last: int) -> Iterator[TickPart]:
+        """Ticks in the order they were stored."""
         more: defaultdict[int, list[Span]] = defaultdict(list)
         for tick, start, end in self._session.rows(
             "SELECT tick, from_ms, until_ms FROM tick_fragment JOIN tick ON tick.id = tick_fragment.tick"
@@ -125,8 +142,7 @@ class _Pass:
             " WHERE id BETWEEN ? AND ? AND +ts_ms > ? AND +ts_ms < ? ORDER BY id",
             (first, last, *reach),
         ):
-            yield self._part(row, more.get(row[0], [])), self._before in (None, row[0] - 1)
-            self._before = row[0]
+            yield self._part(row, more.get(row[0], []))
 
     def _part(self, row: Sequence[Any], more: Sequence[Span]) -> TickPart:
         tick, ts_ms, cover_ms, start, end = row

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from peewee import SqliteDatabase
+import sqlite3
 
 from gua.errors import DatabaseOfPredecessor, DatabaseUnusable
-from gua.store.session import connection_of
 
 # "gua1" in ASCII: tells our files from other programs' and from the predecessor's.
 APPLICATION_ID = 0x67756131
@@ -14,17 +13,17 @@ APPLICATION_ID = 0x67756131
 SCHEMA_VERSION = 2
 
 
-def check_version(database: SqliteDatabase, path: str) -> int:
+def check_version(connection: sqlite3.Connection, path: str) -> int:
     """The schema version of an open database; 0 when nothing is in it yet.
 
     Raises DatabaseUnusable when another program, or a newer gua, wrote it.
     """
     version, application, tables = (
-        int(connection_of(database).execute(query).fetchone()[0])
+        int(connection.execute(query).fetchone()[0])
         for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
     )
     if tables and application != APPLICATION_ID:
-        if _is_predecessors(database):
+        if _is_predecessors(connection):
             raise DatabaseOfPredecessor(
                 f"{path} is a database of gpu-usage-audit: `gua daemon` takes it over when it starts, or import it "
                 f"into another with `gua import {path} --db OTHER`"
@@ -37,6 +36,6 @@ def check_version(database: SqliteDatabase, path: str) -> int:
     return version
 
 
-def _is_predecessors(database: SqliteDatabase) -> bool:
-    rows = connection_of(database).execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+def _is_predecessors(connection: sqlite3.Connection) -> bool:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return {"host", "gpu_sample", "proc_sample"} <= {row[0] for row in rows}

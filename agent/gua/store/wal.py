@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 # SQLite folds the log back every 1,000 pages (4 MB) and then begins it anew; a longer one is cut to this.
 LIMIT_BYTES = 16 << 20
 
-# Longer than that, somebody's reading has kept the log from being begun anew for long: days, with eight cards.
+# Longer than that, somebody's reading has kept the log from being begun anew for long: half a day, with eight cards.
 SAY_FROM_BYTES = 64 << 20
 
 

@@ -16,10 +16,11 @@ from peewee import PeeweeException, SqliteDatabase
 
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.model import CardTick, KnownDevice, Rule, Tick
+from gua.store.connection import connection_of, first_error, never, patiently
 from gua.store.expiry import expire_slot, old_slot
 from gua.store.files import is_damage
 from gua.store.retention import Retention, believed_now_ms, old_ticks, remove_ticks
-from gua.store.session import Session, connection_of, never, patiently
+from gua.store.session import Session
 from gua.store.ticks import KnownRule, TickWriter
 from gua.store.wal import WalWatch
 
@@ -29,6 +30,8 @@ Ticks = TypeVar("Ticks", bound=TickWriter)
 
 # Ticks of one bulk transaction that may wait in memory before they are flushed.
 _BULK_TICKS = 240
+
+_GOES_ON = "(until_ms IS NULL OR until_ms > ?)"
 
 _RULE_COLUMNS = ("active_util_pct", "held_mb", "unattributed_mb", "unattributed_v1_mb", "long_idle_s")
 
@@ -146,21 +149,27 @@ class StoreWriter:
         with self._errors():
             yield self._session
 
-    def begin_pause(self, now_ms: int) -> None:
-        """From now on nobody looks, because somebody said so. Within a pause it changes nothing. Needs a run."""
+    def begin_pause(self, now_ms: int, until_ms: Optional[int] = None) -> None:
+        """From now on nobody looks, because somebody said so. Within a pause it changes that one's end. Needs a run.
+
+        until_ms: its end where that is known, so that it is over then though the daemon may be gone; None: no end.
+        """
         if self._run is None:
             raise RuntimeError("begin_run comes before a pause")
         run, _ = self._run
         with self._transaction():
-            if not self._session.rows("SELECT 1 FROM pause WHERE until_ms IS NULL"):
-                self._session.insert("pause", run=run, from_ms=now_ms, rev=self._session.rev)
+            changed = self._session.connection.execute(
+                f"UPDATE pause SET until_ms = ?, rev = ? WHERE {_GOES_ON}", (until_ms, self._session.rev, now_ms)
+            )
+            if not changed.rowcount:
+                self._session.insert("pause", run=run, from_ms=now_ms, until_ms=until_ms, rev=self._session.rev)
 
     def end_pause(self, now_ms: int) -> None:
         """The pause is over, if there is one; one whose daemon died in it too."""
         with self._transaction():
             self._session.connection.execute(
-                "UPDATE pause SET until_ms = max(from_ms, ?), rev = ? WHERE until_ms IS NULL",
-                (now_ms, self._session.rev),
+                f"UPDATE pause SET until_ms = max(from_ms, ?), rev = ? WHERE {_GOES_ON}",
+                (now_ms, self._session.rev, now_ms),
             )
 
     def retire_card(self, uuid: str, at_ms: int) -> bool:
@@ -251,7 +260,7 @@ class StoreWriter:
                 raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
             yield
         except (PeeweeException, sqlite3.Error) as exc:
-            first = _first_error(exc)
+            first = first_error(exc)
             kind = DatabaseDamaged if is_damage(first) else DatabaseUnusable
             raise kind(f"cannot write {path}: {first}") from exc
 
@@ -286,13 +295,6 @@ class StoreWriter:
             return int(rows[0][0])
         columns: dict[str, Any] = dict(zip(_RULE_COLUMNS, values))
         return self._session.insert("rule", **columns, rev=self._session.rev)
-
-
-def _first_error(error: BaseException) -> Exception:
-    """What went wrong first: after a full disk SQLite rolled back by itself, and our own rollback complains last."""
-    while isinstance(error.__context__, (PeeweeException, sqlite3.Error)):
-        error = error.__context__
-    return cast(Exception, error)
 
 
 def _inode(path: str) -> Optional[int]:

@@ -110,10 +110,10 @@ def test_a_pause_that_cannot_be_stored_is_one_all_the_same(caplog: pytest.LogCap
     clock = FakeClock()
 
     class Full(ListWriter):
-        def begin_pause(self, now_ms: int) -> None:
+        def begin_pause(self, now_ms: int, until_ms: Optional[int]) -> None:
             if clock.elapsed_s < 60:
                 raise DatabaseUnusable("disk full")
-            super().begin_pause(now_ms)
+            super().begin_pause(now_ms, until_ms)
 
     writer = Full()
     run(clock, ScriptedSource(clock, []), writer, seconds=300, gate=FakeGate(clock, (0.0, 1e9)))

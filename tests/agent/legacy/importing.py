@@ -8,8 +8,8 @@ from typing import Any, Optional
 from gua.legacy.source import open_old
 from gua.legacy.take_over import Import, Taken
 from gua.rulebook import RuleBook
-from gua.store.database import open_writer
 from gua.store.past import PastWriter
+from gua.store.writable import open_writer
 from tests.agent.store.opened import SetClock
 from tests.agent.store.ticks import BOOT
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gua.coverage import SLOT_MS
-from gua.report.hours import hours_of_week
+from gua.report.hours import even_stretches, hours_of_week
 from gua.report.period import named_period
 from gua.report.zones import find_zone
 from tests.agent.store.opened import report, stored
@@ -20,6 +20,24 @@ from tests.agent.store.ticks import MINUTE, card, tick
 ZONES = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Chatham"]
 ZONES += ["America/St_Johns", "America/Santiago", "Asia/Tehran", "Africa/Casablanca"]
 YEAR_2024, YEAR_2030 = 1_704_067_200_000 // SLOT_MS, 1_893_456_000_000 // SLOT_MS
+
+
+@given(st.sampled_from(ZONES), st.integers(YEAR_2024, YEAR_2030), st.integers(0, 800 * 96))
+def test_weeks_of_a_stretch_are_alike_in_their_local_hours(zone_name: str, first: int, count: int) -> None:
+    zone, week = find_zone(zone_name), 7 * 96
+    stretches = even_stretches(zone, first, first + count)
+    assert [slot for stretch in stretches for slot in stretch] == [
+        first,
+        *(edge for _, end in stretches[:-1] for edge in (end, end)),
+        first + count,
+    ][: 2 * len(stretches)]
+    for start, end in stretches:
+        assert start < end
+        for slot in range(start, end, 61):
+            here, there = (
+                datetime.fromtimestamp(one * SLOT_MS // 1000, zone) for one in (slot, start + (slot - start) % week)
+            )
+            assert (here.weekday(), here.hour, here.minute) == (there.weekday(), there.hour, there.minute)
 
 
 @given(st.sampled_from(ZONES), st.integers(YEAR_2024, YEAR_2030), st.lists(st.integers(0, 15), min_size=1, max_size=40))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from gua.model import DEFAULT_RULE, CardTick, ProcessType, Reason, Rule, Tick, T
 from tests.agent.store.opened import writing
 from tests.agent.store.ticks import HOUR, MONDAY, card, holder, tick
 
+# A long hunt looks at so many times as many random histories: GUA_TEST_EXAMPLES=20 pytest --hypothesis-seed=7 ...
+MANY = int(os.environ.get("GUA_TEST_EXAMPLES", "1"))
 UUIDS = ("GPU-a", "GPU-b")
 RULE = replace(DEFAULT_RULE, long_idle_s=240)
 OF_ITS_OWN = replace(DEFAULT_RULE, active_util_pct=5, held_mb=4_000, long_idle_s=400)

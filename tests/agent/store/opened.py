@@ -11,7 +11,8 @@ from typing import Any
 from gua.model import DEFAULT_RULE, CardTick, Rule, Tick
 from gua.report.build import build_report
 from gua.report.document import Report
-from gua.store.database import open_reader, open_writer
+from gua.store.database import open_reader
+from gua.store.writable import open_writer
 from gua.store.writer import StoreWriter
 from tests.agent.store.ticks import BOOT, HOUR, MINUTE, MONDAY, tick
 

@@ -9,13 +9,17 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gua.errors import DatabaseDamaged, DatabaseMissing, DatabaseUnusable, GuaError
+from gua.model import DEFAULT_RULE
+from gua.store.database import open_reader, read_stored
+from gua.store.reader import StoreReader
 from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import report, stored, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
@@ -24,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
 
 
-def read_as_nobody(path: Path) -> str:
-    """What a report by another user says: its samples, or the error. A fork, as that user cannot start our Python."""
+def as_nobody(work: Callable[[], str]) -> str:
+    """What `work` gives in a fork of another user, as that user cannot start our Python."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
@@ -33,13 +37,19 @@ def read_as_nobody(path: Path) -> str:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            os.write(send, _samples(path).encode())
+            os.write(send, work().encode())
         finally:
             os._exit(0)
     os.close(send)
-    os.waitpid(child, 0)
     with open(receive, encoding="utf-8") as file:
-        return file.read()
+        said = file.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def read_as_nobody(path: Path) -> str:
+    """What a report by another user says: its samples, or the error."""
+    return as_nobody(lambda: _samples(path))
 
 
 def _samples(path: Path) -> str:
@@ -243,6 +253,80 @@ def test_a_user_without_write_permission_reads_what_a_killed_daemon_left(shared:
     assert read_as_nobody(shared / "left" / "gua.db") == "4"
 
 
+def _fold_more_in(folder: Path) -> None:
+    """As root from outside: a sync-once comes and goes, and what it wrote is in the file."""
+    (folder / "asked").touch()
+    deadline = time.monotonic() + 120
+    while not (folder / "done").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _read_twice(path: Path, scratch: Path) -> str:
+    asked: list[int] = []
+
+    def ask(reader: StoreReader) -> int:
+        asked.append(sum(reader.sums((0, 1 << 40), ()).ticks.values()))
+        if len(asked) == 1:
+            _fold_more_in(scratch)
+        return asked[-1]
+
+    answer = read_stored(path, ask)
+    return f"{answer} after {asked}"
+
+
+def test_a_file_that_changes_under_a_reader_without_write_permission_is_read_again(shared: Path) -> None:
+    path, scratch = stored(shared / "gua.db", minutes(4)), shared / "scratch"
+    _publish(path)
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    writer = threading.Thread(target=_write_when_asked, args=(path, scratch))
+    writer.start()
+    said = as_nobody(lambda: _read_twice(path, scratch))
+    writer.join()
+    assert said == "7 after [4, 7]"
+
+
+def _write_when_asked(path: Path, scratch: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not (scratch / "asked").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stored(path, minutes(3, start=4))
+    (scratch / "done").touch()
+
+
+def _nowhere_to_copy(path: Path, folder: Path) -> str:
+    tempfile.tempdir = str(folder / "nowhere")
+    return _samples(path)
+
+
+def test_what_a_stopped_daemon_left_needs_no_copy(shared: Path) -> None:
+    path = stored(shared / "gua.db", minutes(4))
+    _publish(path)
+    assert as_nobody(lambda: _nowhere_to_copy(path, shared)) == "4"
+
+
+def _read_a_copy(path: Path, folder: Path) -> str:
+    tempfile.tempdir = str(folder)
+    with open_reader(path) as reader:
+        before = sum(reader.sums((0, 1 << 40), ()).ticks.values())
+        left = os.listdir(folder)
+        reader.rejudge((MONDAY, MONDAY + HOUR), DEFAULT_RULE)  # lets go of its view, and takes it up again
+        return f"{before} {sum(reader.sums((0, 1 << 40), ()).ticks.values())} {left}"
+
+
+def test_a_copy_is_gone_from_disk_once_it_is_open(shared: Path) -> None:
+    path = shared / "gua.db"
+    for name in ("left", "scratch"):
+        (shared / name).mkdir()
+    (shared / "scratch").chmod(0o777)
+    with writing(path) as writer:
+        writer.write_ticks(minutes(4))
+        for name in ("gua.db", "gua.db-wal"):
+            (shared / "left" / name).write_bytes((shared / name).read_bytes())
+    _publish(shared / "left" / "gua.db")
+    assert as_nobody(lambda: _read_a_copy(shared / "left" / "gua.db", shared / "scratch")) == "4 4 []"
+
+
 def test_a_user_without_any_permission_is_told_whom_to_join(shared: Path) -> None:
     path = stored(shared / "gua.db", minutes(1))
     path.chmod(0o600)
@@ -316,3 +400,25 @@ def test_what_can_be_no_database_is_refused_and_left_alone(tmp_path: Path, kind:
     with pytest.raises(DatabaseUnusable, match="no ordinary file"), writing(path):
         pass
     assert [one.name for one in tmp_path.iterdir()] == ["gua.db"]
+
+
+def test_reading_takes_nothing_that_only_writing_needs() -> None:
+    code = "import sys, gua.store.database; print({'peewee', 'gua.store.writer'} & set(sys.modules) or 'none')"
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}/agent"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "none"
+
+
+def test_what_fails_in_the_hands_of_who_reads_is_not_called_an_error_of_the_database(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", minutes(1))
+    with pytest.raises(BrokenPipeError), open_reader(path):
+        raise BrokenPipeError
+
+
+def test_reading_for_too_long_is_ended_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stored(tmp_path / "gua.db", minutes(1))
+    monkeypatch.setattr("gua.store.database.READ_LIMIT_S", -1.0)
+    with pytest.raises(DatabaseUnusable, match="longer than -1 s: ask for less time"), open_reader(path) as reader:
+        reader._session.rows(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT sum(i) FROM n"
+        )

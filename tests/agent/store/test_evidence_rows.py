@@ -105,6 +105,24 @@ def test_a_pause_is_told_where_it_meets_the_window(tmp_path: Path) -> None:
         assert reader.pauses((MONDAY + 10 * MINUTE, MONDAY + HOUR)) == []
 
 
+def test_a_pause_of_known_length_is_over_then_though_its_daemon_died_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "gua.db"
+    with writing(path) as writer:
+        writer.begin_pause(MONDAY, MONDAY + 5 * MINUTE)
+        writer.begin_pause(MONDAY + MINUTE, MONDAY + 10 * MINUTE)  # asked for anew, for longer
+    with open_reader(path) as reader:
+        assert reader.pauses((MONDAY, MONDAY + HOUR)) == [(MONDAY, MONDAY + 10 * MINUTE)]
+    with writing(path) as writer:
+        writer.end_pause(MONDAY + HOUR)
+    with open_reader(path) as reader:
+        assert reader.pauses((MONDAY, MONDAY + HOUR)) == [(MONDAY, MONDAY + 10 * MINUTE)]
+    with writing(path) as writer:
+        writer.begin_pause(MONDAY + HOUR, MONDAY + 2 * HOUR)
+        writer.end_pause(MONDAY + HOUR + MINUTE)  # resumed before its time
+    with open_reader(path) as reader:
+        assert reader.pauses((MONDAY + HOUR, MONDAY + 2 * HOUR)) == [(MONDAY + HOUR, MONDAY + HOUR + MINUTE)]
+
+
 def test_a_pause_whose_end_lies_before_its_beginning_is_none(tmp_path: Path) -> None:
     path = tmp_path / "gua.db"
     with writing(path) as writer:

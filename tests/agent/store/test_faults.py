@@ -65,7 +65,7 @@ def test_a_reader_that_stays_for_hours_costs_no_tick_and_is_told_of(
     foreign.execute("BEGIN")
     assert foreign.execute("SELECT count(*) FROM tick").fetchone() == (1,)
     with caplog.at_level(logging.INFO), writing(path) as writer:
-        monkeypatch.setattr("gua.store.database.LIMIT_BYTES", 1 << 20)
+        monkeypatch.setattr("gua.store.writable.LIMIT_BYTES", 1 << 20)
         writer._session.connection.execute("PRAGMA journal_size_limit = 1000000")
         count = 1
         while not caplog.messages and count < 3_000:
@@ -106,7 +106,7 @@ def test_a_truncated_database_is_moved_aside_unless_it_is_empty(tmp_path: Path, 
 
 
 def test_a_network_file_system_gets_no_write_ahead_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gua.store.database.is_network_path", lambda path: True)
+    monkeypatch.setattr("gua.store.writable.is_network_path", lambda path: True)
     path = tmp_path / "gua.db"
     with writing(path) as writer:
         writer.write_tick(tick(MONDAY, card()))

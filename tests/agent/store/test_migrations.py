@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import os
+import resource
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from gua.errors import DatabaseUnusable
 from gua.store.migrations import STEPS
 from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import report, stored, writing
@@ -96,6 +99,39 @@ def test_a_migration_that_fails_leaves_the_old_database(tmp_path: Path, monkeypa
     assert connection.execute("SELECT type FROM sqlite_master WHERE name = 'gpu_sample'").fetchone() == ("table",)
     assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'sample'").fetchone() == (0,)
     connection.close()
+
+
+def _refused_where_files_may_not_grow(path: Path) -> str:
+    """What opening to write says in a process whose files may be 40 kB long: as on a disk that fills up."""
+    hear, say = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+            with writing(path):
+                os.write(say, b"it went through")
+        except DatabaseUnusable as exc:
+            os.write(say, str(exc).encode())
+        finally:
+            os._exit(0)
+    os.close(say)
+    with open(hear, encoding="utf-8") as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_disk_that_fills_up_meanwhile_is_said_and_leaves_the_old_database(tmp_path: Path) -> None:
+    path = old_database(tmp_path)
+    said = _refused_where_files_may_not_grow(path)
+    assert said.startswith(f"cannot write {path}: ")
+    assert "disk" in said
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+    with writing(path):
+        pass
+    assert report(path, MONDAY, MONDAY + HOUR)["samples"] > 0
 
 
 def test_an_old_database_is_read_by_nobody_before_a_writer_brought_it_up_to_date(tmp_path: Path) -> None:

@@ -72,6 +72,14 @@ def test_samples_and_memory_go_with_their_ticks(tmp_path: Path) -> None:
     assert [row.holds[0].memory_mb for row in rows] == [row.memory_used_mb for row in rows]
 
 
+def test_memory_held_is_still_told_by_the_last_reading_when_all_others_are_gone(tmp_path: Path) -> None:
+    gone = [tick(MONDAY + n * STEP, card(), cover_ms=STEP) for n in range(6, 6 * TICKS_A_DAY)]
+    run(tmp_path / "gua.db", [*steps(0, 6, "ada"), *gone])
+    assert one(tmp_path / "gua.db", "SELECT count(*) FROM hold_memory") == 0
+    (user,) = report(tmp_path / "gua.db", MONDAY, MONDAY + 6 * DAY)["users"]
+    assert (user["user"], user["held_mb"]) == ("ada", 4_000)
+
+
 def test_what_raw_ticks_are_left_is_told(tmp_path: Path) -> None:
     run(tmp_path / "gua.db", steps(0, 6 * TICKS_A_DAY))
     with open_reader(tmp_path / "gua.db") as reader:

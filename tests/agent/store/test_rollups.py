@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gua.errors import UsageError
-from gua.model import State
+from gua.model import Reason, State
 from gua.report.document import Report
 from gua.store import rejudge, retention
 from gua.store.codes import STATES, VERDICTS
@@ -24,7 +24,7 @@ from gua.store.database import open_reader
 from gua.store.session import Session
 from gua.store.sums import WindowSums
 from gua.units import parse_time_ms
-from tests.agent.store.histories import RULE, UUIDS, History, histories, with_window
+from tests.agent.store.histories import MANY, RULE, UUIDS, History, histories, with_window
 from tests.agent.store.opened import report, stored
 from tests.agent.store.oracle import Figures, figures, hold_lives
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
@@ -67,7 +67,16 @@ def compare(found: Report, right: Figures) -> None:
     assert charged <= {user["user"] for user in found["users"]}
 
 
-@settings(max_examples=40, deadline=None)
+LOST = card("GPU-b", absent=Reason.CARD_LOST)
+# Met, retired, and then listed without an answer by a clock that was set back: no longer expected, from no time on.
+RETIRED_THEN_EARLIER = History(
+    [tick(MONDAY + HOUR, LOST, cover_ms=MINUTE), tick(MONDAY + HOUR - 3 * MINUTE, LOST, cover_ms=MINUTE)],
+    {"GPU-b": {1: MONDAY + HOUR + MINUTE}},
+)
+
+
+@settings(max_examples=40 * MANY, deadline=None)
+@example((RETIRED_THEN_EARLIER, MONDAY // 1000, MONDAY // 1000 + 7_200))
 @given(with_window())
 def test_every_figure_is_what_the_ticks_say(case: tuple[History, int, int]) -> None:
     history, since_s, until_s = case
@@ -110,7 +119,7 @@ def small_slices() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * MANY, deadline=None)
 @given(with_window(), st.integers(-3_000, 3_000))
 def test_figures_stay_right_when_raw_ticks_are_gone(case: tuple[History, int, int], cut_s: int) -> None:
     history, since_s, until_s = case
@@ -146,7 +155,21 @@ def summed(path: Path, since_ms: int, until_ms: int) -> dict[str, Any]:
         return by_name(path, reader.sums((0, 0), [(since_ms, until_ms)]))
 
 
-@settings(max_examples=40, deadline=None)
+HELD = card("GPU-a", holders=(holder(),), rule=RULE)
+# Two minutes apart the card is seen held; in between a clock set back gives a tick without it, or one of other times
+# that covers nothing: its stretch goes on, whether such a tick lies within reach of the window or not.
+BRIDGED = [
+    tick(MONDAY + 260_000, HELD, cover_ms=60_000),
+    tick(MONDAY - HOUR, cover_ms=60_000),
+    tick(MONDAY - 2 * HOUR, HELD, cover_ms=0),
+    tick(MONDAY + 350_000, HELD, cover_ms=200_000),
+]
+BROKEN = [BRIDGED[0], tick(MONDAY - HOUR, HELD, cover_ms=60_000), BRIDGED[3]]
+
+
+@settings(max_examples=40 * MANY, deadline=None)
+@example((History(BRIDGED), MONDAY // 1000 + 540, MONDAY // 1000 + 545))
+@example((History(BROKEN), MONDAY // 1000 + 540, MONDAY // 1000 + 545))
 @given(with_window(retirements=False))
 def test_ticks_judged_again_are_as_if_they_had_been_judged_so(case: tuple[History, int, int]) -> None:
     history, since_s, until_s = case
@@ -160,7 +183,7 @@ def test_ticks_judged_again_are_as_if_they_had_been_judged_so(case: tuple[Histor
         assert found["other"] == summed(as_other, *window)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20 * MANY, deadline=None)
 @given(histories())
 def test_slots_and_raw_ticks_sum_alike(history: History) -> None:
     with database() as path:

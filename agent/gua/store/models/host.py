@@ -85,7 +85,7 @@ class CardNow(Row):
 
 
 class Pause(Row):
-    """Time in which somebody told the agent not to look. until_ms None: it is not over."""
+    """Time in which somebody told the agent not to look. until_ms None: its end is not known."""
 
     id = AutoField()
     run = IntegerField()
