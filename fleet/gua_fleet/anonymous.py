@@ -38,8 +38,7 @@ def without_names(document: Document) -> Document:
         "users": [_nameless(user, users, hosts) for user in document["users"]],
         "free": [_at(row, hosts) for row in document["free"]],
         "scheduler_idle": [
-            _at(row, hosts) | ({"scheduler": "a scheduler"} if _tells(row["scheduler"], parts) else {})
-            for row in document["scheduler_idle"]
+            _at(row, hosts) | {"scheduler": _scheduler(row["scheduler"], parts)} for row in document["scheduler_idle"]
         ],
         "stale": [_at(row, hosts) for row in document["stale"]],
         "not_measurable": [
@@ -52,17 +51,35 @@ def without_names(document: Document) -> Document:
     }
 
 
+# What a document of a host may hold that no person wrote. Whatever else there is, now or in agents to come, goes.
+_HOST_KEYS = ("store_id", "boot_id", "machine_id", "agent_version", "driver_version")
+_CARD_KEYS = ("uuid", "index", "name", "memory_total_mb", "mig")
+_NOW_KEYS = ("at", "state", "reason", "util_pct", "memory_used_mb", "since")
+_OBSERVATION_KEYS = ("schema", "observed_at", "status", "stored")
+
+
 @dataclass(frozen=True)
 class Mask:
-    """What names become, for the fleet now. users, hosts: {name: what it becomes}. Processes and details go."""
+    """What names become, for the fleet now. users, hosts: {name: what it becomes}. parts: of names, as they may stand
+    in a word. Processes and details go.
+    """
 
     users: Mapping[str, str]
     hosts: Mapping[str, str]
+    parts: tuple[str, ...] = ()
 
     def host(self, host: HostNow) -> HostNow:
-        twin_of = None if host.twin_of is None else self.hosts[host.twin_of]
-        cards = tuple(map(self.card, host.cards))
-        return replace(host, name=self.hosts[host.name], detail=None, cards=cards, twin_of=twin_of)
+        return replace(
+            host,
+            name=self.hosts[host.name],
+            detail=None,
+            cards=tuple(map(self.card, host.cards)),
+            scheduler=self.scheduler(host.scheduler),
+            twin_of=None if host.twin_of is None else self.hosts[host.twin_of],
+        )
+
+    def scheduler(self, name: str | None) -> str | None:
+        return _scheduler(name, self.parts)
 
     def card(self, card: CardNow) -> CardNow:
         return replace(card, host=self.hosts[card.host], holders=tuple(map(self.holder, card.holders)))
@@ -75,19 +92,33 @@ class Mask:
         place = replace(result.host, name=host.name)
         if result.document is None:
             return replace(result, host=place, detail=None)
-        shown_cards = {(card.uuid, card.index): card for card in host.cards}
+        said, shown_cards = result.document, {(card.uuid, card.index): card for card in host.cards}
         document = {
-            **result.document,
-            "host": {**result.document["host"], "hostname": host.name},
+            **_only(said, _OBSERVATION_KEYS),
             "stored_reason": None,
+            # `failed: ` goes on in the words of a board
+            "push": {"mode": said["push"]["mode"], "result": said["push"]["result"].partition(":")[0]},
+            "host": {
+                **_only(said["host"], _HOST_KEYS),
+                "hostname": host.name,
+                "scheduler": self.scheduler(said["host"]["scheduler"]),
+            },
             "errors": [],
             "cards": [
                 _nameless_card(card, shown_cards[card["uuid"], card["index"]])
-                for card in result.document["cards"]
+                for card in said["cards"]
                 if (card["uuid"], card["index"]) in shown_cards
             ],
         }
         return replace(result, host=place, detail=None, document=document)
+
+
+def _only(document: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    return {key: document[key] for key in keys if key in document}
+
+
+def _scheduler(name: str | None, parts: tuple[str, ...]) -> str | None:
+    return "a scheduler" if name is not None and _tells(name, parts) else name
 
 
 def _nameless_card(card: Mapping[str, Any], shown_card: CardNow) -> dict[str, Any]:
@@ -95,7 +126,7 @@ def _nameless_card(card: Mapping[str, Any], shown_card: CardNow) -> dict[str, An
         {"user": one.user, "process": one.process, "pid": 0, "memory_mb": one.memory_mb, "type": "compute"}
         for one in shown_card.holders
     ]
-    return {**card, "now": {**card["now"], "holders": holders}}
+    return {**_only(card, _CARD_KEYS), "now": {**_only(card["now"], _NOW_KEYS), "holders": holders}}
 
 
 def mask_of(hosts: Sequence[HostNow]) -> Mask:
@@ -107,7 +138,8 @@ def mask_of(hosts: Sequence[HostNow]) -> Mask:
                 held.setdefault(holder.user, set()).add((card.host, card.uuid))
     ordered = sorted(held, key=lambda user: (-len(held[user]), user))
     users = {user: f"user {place}" for place, user in enumerate(ordered, 1)}
-    return Mask(users, _replaced((host.name for host in hosts), "host", _telling_parts(held)))
+    parts = _telling_parts(held)
+    return Mask(users, _replaced((host.name for host in hosts), "host", parts), parts)
 
 
 def _user_names(users: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -80,10 +80,11 @@ def exit_status(
 
     A host without a GPU or without history, or a paused one, did answer. One in maintenance or skipped neither answers
     nor fails.
-    sound: whether what a host answered is good news; bad news from any is FAILED, and is not tolerated as missing.
+    sound: whether it is good news that a host answered so; bad news from any is FAILED, not tolerated as missing.
     """
-    if not any(result.outcome in _ANSWERED for result in results):
+    answered = [result for result in results if result.outcome in _ANSWERED]
+    if not answered:
         return ExitStatus.NOBODY_ANSWERED
     failed = sum(result.failed for result in results)
-    bad_news = any(result.document is not None and not sound(result) for result in results)
+    bad_news = not all(map(sound, answered))
     return ExitStatus.OK if failed <= allow_missing and not bad_news else ExitStatus.FAILED

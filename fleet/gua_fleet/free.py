@@ -111,4 +111,4 @@ def parse_memory_mb(text: str) -> int:
 
 def unseen_hosts(hosts: Iterable[HostNow]) -> list[HostNow]:
     """Hosts whose cards are not known now: silent ones, and those whose newest sample is too old."""
-    return [host for host in hosts if (not host.known and host.outcome != "no-gpu") or host.stale]
+    return [host for host in hosts if (not host.known and not host.has_none) or host.stale]

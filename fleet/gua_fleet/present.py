@@ -74,7 +74,8 @@ class HostNow:
 
     twin_of: the name under which the same agent is counted already; then it has no cards of its own. sampled_s: seconds
     since its newest sample, by its own clock; None where there is none. interval_s: the longest it samples by. paused:
-    None where its agent does not say. seen: of an earlier answer, None where there was none.
+    None where its agent does not say. has_none: it answered that it has no card. seen: of an earlier answer, None where
+    there was none.
     """
 
     name: str
@@ -88,12 +89,18 @@ class HostNow:
     sampled_s: float | None = None
     interval_s: float | None = None
     paused: bool | None = None
+    has_none: bool = False
     seen: Seen | None = None
 
     @property
     def stale(self) -> bool:
         """Whether it answered, and what its cards do now is not known all the same."""
-        return self.known and bool(self.cards) and not any(card.fresh for card in self.cards)
+        return self.known and not self.has_none and self.twin_of is None and not any(card.fresh for card in self.cards)
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the inventory has it left alone."""
+        return self.outcome in (Outcome.MAINTENANCE.value, Outcome.SKIPPED.value)
 
 
 @dataclass(frozen=True)
@@ -114,11 +121,19 @@ def all_cards(hosts: Iterable[HostNow]) -> list[CardNow]:
     return [card for host in hosts for card in host.cards]
 
 
+def unknown_cards(hosts: Iterable[HostNow]) -> list[CardNow]:
+    """Cards whose state is not known now, on hosts that tell the state of others."""
+    return [card for host in hosts if not host.stale for card in host.cards if card.state_now in (None, "unknown")]
+
+
 def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> HostNow:
     seen = known.seen.get(result.host.name)
     document = result.document
     if document is None:
-        return HostNow(result.host.name, result.outcome_text, result.detail, result.failed, seen=seen)
+        has_none = result.outcome is Outcome.NO_GPU
+        return HostNow(
+            result.host.name, result.outcome_text, result.detail, result.failed, has_none=has_none, seen=seen
+        )
     made_ms = parse_time_ms(document.get("generated_at") or document["observed_at"])
     interval_s = max(document.get("intervals_s") or (), default=None)
     cards = () if twin_of else tuple(_cards(result.host.name, document, made_ms, interval_s, known.people))
@@ -135,8 +150,17 @@ def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> Host
         sampled_s=min(ages, default=None),
         interval_s=interval_s,
         paused=document["host"].get("paused"),
+        has_none=not document["cards"] and _could_look(document),
         seen=seen,
     )
+
+
+def _could_look(document: Document) -> bool:
+    """Whether no card in the document means that there is none: a driver that fails hides them all."""
+    if "status" in document:
+        return bool(document["status"] != "error")
+    ticks = document["coverage"]["ticks"]
+    return not (ticks["error"] or ticks["unresponsive"])
 
 
 def _cards(name: str, document: Document, made_ms: int, interval_s: float | None, people: UserMap) -> Iterable[CardNow]:
@@ -145,9 +169,30 @@ def _cards(name: str, document: Document, made_ms: int, interval_s: float | None
         for hold in document.get("holds") or ()
         if hold["until"] is None
     }
-    cards = [card for card in document["cards"] if card.get("retired_at") is None]
+    cards = _as_cut_now([card for card in document["cards"] if card.get("retired_at") is None])
     for card in sorted(cards, key=lambda card: (card["index"] is None, card["index"] or 0)):
         yield _card(name, card, made_ms, interval_s, people, began)
+
+
+def _as_cut_now(cards: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The cards without those that another way of cutting hides: a card in slices, or the slices of one that is whole
+    again. What was sampled last is how it is cut now.
+    """
+    slices: dict[str, list[Mapping[str, Any]]] = {}
+    for card in cards:
+        if card["mig"] is not None:
+            slices.setdefault(card["mig"]["parent_uuid"], []).append(card)
+    hidden: set[str] = set()
+    for whole in cards:
+        parts = slices.get(whole["uuid"], ())
+        is_whole = bool(parts) and _sampled_ms(whole) > max(map(_sampled_ms, parts))
+        hidden.update(part["uuid"] for part in parts if is_whole)
+        hidden.update([whole["uuid"]] if parts and not is_whole else [])
+    return [card for card in cards if card["uuid"] not in hidden]
+
+
+def _sampled_ms(card: Mapping[str, Any]) -> int:
+    return parse_time_ms(card["now"]["at"]) if card["now"] else -1
 
 
 def _card(

@@ -28,23 +28,50 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int |
     columns: long cells go on in further lines so that the table is no wider, as far as that makes sense; None: one
     line for each row, for programs.
     """
-    cells = [["-" if cell is None else one_line(str(cell), _TEXT_LIMIT) for cell in row] for row in rows]
-    lines = (
-        cells if columns is None else [line for row in cells for line in _broken(row, _widths(headers, cells, columns))]
-    )
-    return "\n".join(table_lines(headers, lines, align or "l" * len(headers), gap=_GAP)) + "\n"
+    cells = _cells(rows)
+    if columns is not None:
+        widths = _widths(headers, cells, columns)  # once, not for each row: a fleet has thousands
+        cells = [line for row in cells for line in _broken(row, widths)]
+    return "\n".join(table_lines(headers, cells, align or "l" * len(headers), gap=_GAP)) + "\n"
+
+
+def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -> bool:
+    """Whether `table` has to break cells to stay within `columns`."""
+    return _total(_needed(headers, _cells(rows))) > columns
+
+
+def _cells(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
+    return [["-" if cell is None else one_line(str(cell), _TEXT_LIMIT) for cell in row] for row in rows]
+
+
+def _needed(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(wcswidth, column)) for column in zip(headers, *cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]], columns: int) -> list[int]:
     """The width of each column: what it needs, the widest ones less until the table fits."""
-    widths = [max(map(wcswidth, column)) for column in zip(headers, *cells, strict=True)]
-    while sum(widths) + len(_GAP) * (len(widths) - 1) > columns and max(widths) > _LEAST:
+    widths = _needed(headers, cells)
+    while _total(widths) > columns and max(widths) > _LEAST:
         widths[widths.index(max(widths))] -= 1
     return widths
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
-    parts = [
-        textwrap.wrap(cell, width, break_on_hyphens=False) or [""] for cell, width in zip(row, widths, strict=True)
-    ]
+    parts = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     return [list(line) for line in zip_longest(*parts, fillvalue="")]
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """Lines of at most `width` columns; where letters take two, between any of them, as their languages do it."""
+    if cell.isascii() or wcswidth(cell) == len(cell):
+        return textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+    lines = [""]
+    for letter in cell:
+        if wcswidth(lines[-1] + letter) > width:
+            lines.append("")
+        lines[-1] += letter
+    return lines

@@ -7,25 +7,32 @@ import io
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gua_fleet.render import Cell, table
+from gua_fleet.render import Cell, is_too_wide, table
 from gua_fleet.render_csv import csv_cell
 from gua_fleet.render_md import md_line, md_table
+from gua_fleet.short_names import short_names
 from gua_fleet.show import one_line
 
 _LINE_LIMIT = 1000
+# Where there is no room, names of hosts longer than this are cut before sentences are broken.
+_NAME_WIDTH = 20
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table with its title; title "" where it needs none. A section without rows is not shown."""
+    """A table with its title; title "" where it needs none. A section without rows is not shown.
+
+    host_column: where names of hosts stand, if anywhere.
+    """
 
     title: str
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     align: str = ""
+    host_column: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,13 +58,27 @@ def rendered(view: View, form: str, columns: int | None) -> str:
     if form == "md":
         return _md(view)
     parts = [_sentences(view.lines, columns)] if view.lines else []
-    for section in view.sections:
+    for section in view.sections if columns is None else _with_short_names(view.sections, columns):
         if section.rows:
             title = f"{section.title}\n" if section.title else ""
             parts.append(title + table(section.headers, section.rows, columns, section.align))
     if view.notes:
         parts.append(_sentences(view.notes, columns))
     return "\n".join(parts)
+
+
+def _with_short_names(sections: Sequence[Section], columns: int) -> Sequence[Section]:
+    """The sections with names of hosts cut, in all of them alike, if any table is wider than the screen."""
+    if not any(is_too_wide(section.headers, section.rows, columns) for section in sections):
+        return sections
+    names = {str(row[at]): None for one in sections if (at := one.host_column) is not None for row in one.rows}
+    short = short_names(list(names), _NAME_WIDTH)
+    return [
+        section
+        if (at := section.host_column) is None
+        else replace(section, rows=[(*row[:at], short[str(row[at])], *row[at + 1 :]) for row in section.rows])
+        for section in sections
+    ]
 
 
 def _sentences(lines: Sequence[str], columns: int | None) -> str:

@@ -43,7 +43,7 @@ def finding_rows(results: Sequence[HostResult], *, verbose: bool) -> list[tuple[
 def headline(results: Sequence[HostResult]) -> str:
     """`3 hosts: 1 ready, 1 not ready (b), 1 did not answer (c)`."""
     ready = [r.host.name for r in results if is_ready(r)]
-    not_ready = [r.host.name for r in results if r.document is not None and not is_ready(r)]
+    not_ready = [r.host.name for r in results if not sounds_ready(r)]
     silent = [r.host.name for r in results if r.failed]
     left_out = len(results) - len(ready) - len(not_ready) - len(silent)
     parts = [f"{len(ready)} ready"]
@@ -55,6 +55,11 @@ def headline(results: Sequence[HostResult]) -> str:
 
 def is_ready(result: HostResult) -> bool:
     return result.document is not None and result.document["ready"] is True
+
+
+def sounds_ready(result: HostResult) -> bool:
+    """Whether it did not say that it is not ready."""
+    return result.document is None or is_ready(result)
 
 
 def _checks(results: Sequence[HostResult], *, verbose: bool) -> Iterator[tuple[HostResult, Mapping[str, Any]]]:

@@ -10,7 +10,7 @@ from gua.report.cells import UNKNOWN, gigabytes, model
 from gua.text import shown
 from gua.units import MS_PER_SECOND, format_duration
 from gua_fleet.free import FreeCards, Wanted
-from gua_fleet.present import CardNow, HostNow
+from gua_fleet.present import CardNow, HostNow, unknown_cards
 from gua_fleet.rows_now import ranges
 from gua_fleet.view import Section, View
 from gua_fleet.view_hosts import host_documents, unseen_lines, unseen_section
@@ -35,12 +35,13 @@ def free_view(found: FreeCards, wanted: Wanted, hosts: Sequence[HostNow], *, gen
         "others": [_free_card(card) for card in found.others],
         "scheduler_idle": [_place(card) | {"scheduler": name} for card, name in found.scheduled],
         "idle_held": [_idle_held(card) for card in found.idle_held],
+        "unknown": [_place(card) for card in unknown_cards(hosts)],
         "hosts": host_documents(hosts),
     }
     return View(
         document,
-        lines=[headline(found, wanted, hosts), *_other_lines(found), *unseen_lines(hosts)],
-        sections=[Section("", HEADERS, free_rows(found.free), "lllrrr"), unseen_section(hosts)],
+        lines=[headline(found, wanted, hosts), *_other_lines(found), *unknown_lines(hosts), *unseen_lines(hosts)],
+        sections=[Section("", HEADERS, free_rows(found.free), "lllrrr", host_column=0), unseen_section(hosts)],
         notes=[BASIS],
         columns=_CARD_COLUMNS,
         flat=flat,
@@ -55,10 +56,17 @@ def headline(found: FreeCards, wanted: Wanted, hosts: Sequence[HostNow]) -> str:
         kinds = ((len(found.free) - slices, "card", "cards"), (slices, "MIG slice", "MIG slices"))
         named = " and ".join(f"{number} {one if number == 1 else more}" for number, one, more in kinds if number)
         return f"{named} free{what}: {places(found.free)}"
-    if not any(host.known and not host.stale for host in hosts):
+    if not any(host.has_none or (host.known and not host.stale) for host in hosts):
         return "Which cards are free is not known: no host said what its cards do now."
     whole = not any(host.failed or host.stale for host in hosts)
     return f"No card is free{what} now." if whole else f"No card is free{what} on the hosts that answered."
+
+
+def unknown_lines(hosts: Sequence[HostNow]) -> list[str]:
+    """Cards of hosts that were seen, which nothing can be said of all the same."""
+    cards = unknown_cards(hosts)
+    number = f"{len(cards)} card{'' if len(cards) == 1 else 's'}"
+    return [f"{number} whose state is not known now: {places(cards)}"] if cards else []
 
 
 def places(cards: Iterable[CardNow]) -> str:

@@ -9,9 +9,9 @@ from gua.report.cells import UNKNOWN, gigabytes
 from gua.text import shown
 from gua.units import MS_PER_SECOND, format_duration
 from gua_fleet.holds import Filter, Hold
-from gua_fleet.present import HostNow, all_cards
+from gua_fleet.present import HostNow
 from gua_fleet.view import Section, View
-from gua_fleet.view_free import places
+from gua_fleet.view_free import places, unknown_lines
 from gua_fleet.view_hosts import host_documents, unseen_lines, unseen_section
 
 SCHEMA = "gua.fleet-holds/1"
@@ -51,8 +51,8 @@ def holds_view(
     }
     return View(
         document,
-        lines=[headline(taken, left_out, hosts), *unseen_lines(hosts)],
-        sections=[Section("", HEADERS, hold_rows(taken), "llllrrr"), unseen_section(hosts)],
+        lines=[headline(taken, left_out, hosts), *unknown_lines(hosts), *unseen_lines(hosts)],
+        sections=[Section("", HEADERS, hold_rows(taken), "llllrrr", host_column=1), unseen_section(hosts)],
         notes=[*excuse_notes(taken), BASIS],
         columns=_COLUMNS,
         flat=flat,
@@ -61,7 +61,7 @@ def holds_view(
 
 def headline(taken: Sequence[Hold], rest: int, hosts: Sequence[HostNow]) -> str:
     """`5 cards are held without work now: gpu03:0,2 gpu05:1; 12 more holds are not shown`."""
-    if not any(card.fresh for card in all_cards(hosts)):
+    if not any(host.has_none or (host.known and not host.stale) for host in hosts):
         return "Who holds cards is not known: no host said what its cards do now."
     idle = list(
         {hold.card.uuid: hold.card for hold in taken if hold.idle_s and hold.card.state == "idle-held"}.values()

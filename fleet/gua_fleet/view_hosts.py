@@ -27,11 +27,11 @@ def unseen_lines(hosts: Sequence[HostNow]) -> list[str]:
 def unseen_section(hosts: Sequence[HostNow]) -> Section:
     """Every host that has no place above, with the reason."""
     rows = [
-        (host.name, _cards(host), host.outcome if not host.stale else "stale", why_unseen(host), last_seen(host))
+        (host.name, _cards(host), _outcome(host), why_unseen(host), last_seen(host))
         for host in hosts
         if not host.known or host.stale or host.twin_of
     ]
-    return Section("", UNSEEN_HEADERS, rows)
+    return Section("", UNSEEN_HEADERS, rows, host_column=0)
 
 
 def silent_section(results: Sequence[HostResult], hosts: Sequence[HostNow] = ()) -> Section:
@@ -42,7 +42,7 @@ def silent_section(results: Sequence[HostResult], hosts: Sequence[HostNow] = ())
         for result in results
         if result.outcome is not Outcome.OK
     ]
-    return Section("", ("host", "outcome", "why", *(["last seen (UTC)"] if hosts else [])), rows)
+    return Section("", ("host", "outcome", "why", *(["last seen (UTC)"] if hosts else [])), rows, host_column=0)
 
 
 def why_unseen(host: HostNow) -> str | None:
@@ -56,7 +56,7 @@ def why_unseen(host: HostNow) -> str | None:
         return f"{paused}no card was ever sampled there"
     if host.sampled_s < 0:
         return f"{paused}its newest sample is {_duration(-host.sampled_s)} ahead of its clock: is the clock right?"
-    return f"{paused}its newest sample is {_duration(host.sampled_s)} old: is the daemon running?"
+    return f"{paused}its newest sample is {_duration(host.sampled_s)} old{'' if paused else ': is the daemon running?'}"
 
 
 def last_seen(host: HostNow) -> str | None:
@@ -85,6 +85,12 @@ def name_list(names: Sequence[str]) -> str:
     """At most six names; more of them are counted."""
     first = ", ".join(names[:_MOST_NAMES])
     return first if len(names) <= _MOST_NAMES else f"{first} and {len(names) - _MOST_NAMES} more"
+
+
+def _outcome(host: HostNow) -> str:
+    if not host.stale:
+        return host.outcome
+    return "paused" if host.paused else "stale"
 
 
 def _cards(host: HostNow) -> int | None:

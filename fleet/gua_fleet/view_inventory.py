@@ -19,7 +19,9 @@ def hosts_view(hosts: Sequence[Host], *, source: str, warnings: Sequence[str]) -
     document = {"schema": SCHEMA, "source": source, "warnings": list(warnings), "hosts": rows}
     flat = [{**row, "groups": " ".join(row["groups"]), "gua_command": " ".join(row["gua_command"])} for row in rows]
     columns = list(host_document(Host("", "")))
-    return View(document, sections=[Section("", HOST_HEADERS, host_rows(hosts))], columns=columns, flat=flat)
+    return View(
+        document, sections=[Section("", HOST_HEADERS, host_rows(hosts), host_column=0)], columns=columns, flat=flat
+    )
 
 
 def host_rows(hosts: Sequence[Host]) -> list[tuple[Cell, ...]]:

@@ -16,6 +16,10 @@ from gua_fleet.view_hosts import name_list, unseen_section
 
 SCHEMA = "gua.fleet-status/1"
 HEADERS = ("host", "sampling", "newest sample", "last day seen", "cards", "version", "enrolled")
+_STANDINGS = (
+    *("sampling", "not sampling", "paused", "did not answer"),
+    *("without a card", "left out", "counted under another name"),
+)
 _COLUMNS = (
     *("name", "outcome", "sampling", "paused", "last_tick_age_s", "cards", "expected_card_s", "observed_card_s"),
     *("agent_version", "driver_version"),
@@ -27,7 +31,13 @@ def status_view(results: Sequence[HostResult], hosts: Sequence[HostNow]) -> View
     pairs = list(zip(results, hosts, strict=True))
     rows = [_document(result, host) for result, host in pairs]
     document = {"schema": SCHEMA, "hosts": rows}
-    table = Section("", HEADERS, [_row(row) for row in rows if row["document"]], "lrrrrll")
+    table = Section(
+        "",
+        HEADERS,
+        [_row(row, host) for row, host in zip(rows, hosts, strict=True) if row["document"]],
+        "lrrrrll",
+        host_column=0,
+    )
     return View(
         document,
         lines=[headline(hosts), *version_lines(rows)],
@@ -37,26 +47,34 @@ def status_view(results: Sequence[HostResult], hosts: Sequence[HostNow]) -> View
     )
 
 
+def standing(host: HostNow) -> str:
+    """What a host is counted as, one of the words of `_STANDINGS`."""
+    if host.failed:
+        return "did not answer"
+    if host.left_out:
+        return "left out"
+    if host.twin_of:
+        return "counted under another name"
+    if host.has_none:
+        return "without a card"
+    if is_sampling(host):
+        return "sampling"
+    return "paused" if host.paused else "not sampling"
+
+
 def is_at_work(result: HostResult, hosts: Mapping[str, HostNow]) -> bool:
-    """Whether samples come from there, or somebody asked that none do."""
-    host = hosts[result.host.name]
-    return is_sampling(host) or host.paused is True or host.twin_of is not None
+    """Whether samples come from there, or need not: one without history that was asked does not sample either."""
+    return standing(hosts[result.host.name]) != "not sampling"
 
 
 def headline(hosts: Sequence[HostNow]) -> str:
     """`4 hosts: 2 sampling, 1 not sampling (gpu03), 1 did not answer (gpu04)`."""
-    sampling = [host.name for host in hosts if is_sampling(host)]
-    paused = [host.name for host in hosts if host.paused and not is_sampling(host)]
-    still = [
-        host.name for host in hosts if host.known and not is_sampling(host) and not host.paused and not host.twin_of
-    ]
-    silent = [host.name for host in hosts if host.failed]
+    names: dict[str, list[str]] = {word: [] for word in _STANDINGS}
+    for host in hosts:
+        names[standing(host)].append(host.name)
+    sampling = names.pop("sampling")
     parts = [f"{len(sampling)} sampling"]
-    parts += [f"{len(still)} not sampling ({name_list(still)})"] if still else []
-    parts += [f"{len(paused)} paused ({name_list(paused)})"] if paused else []
-    parts += [f"{len(silent)} did not answer ({name_list(silent)})"] if silent else []
-    rest = len(hosts) - len(sampling) - len(still) - len(paused) - len(silent)
-    parts += [f"{rest} with nothing to tell"] if rest else []
+    parts += [f"{len(found)} {word} ({name_list(found)})" for word, found in names.items() if found]
     return f"{len(hosts)} host{'' if len(hosts) == 1 else 's'}: {', '.join(parts)}"
 
 
@@ -83,13 +101,13 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **status, **status.get("last_day", {})}
 
 
-def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(row: Mapping[str, Any], host: HostNow) -> tuple[str, ...]:
     status = row["document"]
     age_s, last_day = status["last_tick_age_s"], status["last_day"]
     enrolled = {True: "yes", False: "no", None: UNKNOWN}[status["enrolled"]]
     return (
         row["name"],
-        "paused" if status["paused"] else "yes" if status["sampling"] else "no",
+        {"sampling": "yes", "not sampling": "no", "paused": "paused"}.get(standing(host), UNKNOWN),
         "never" if age_s is None else _age(age_s),
         percent(last_day["observed_card_s"], last_day["expected_card_s"]),
         str(status["cards"]),

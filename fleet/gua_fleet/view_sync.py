@@ -32,7 +32,10 @@ def sync_view(
     return View(
         document,
         lines=[headline(results), *([states_line(cards)] if cards else [])],
-        sections=[Section("", HEADERS, [_row(card) for card in cards], "llllrrl"), silent_section(results, hosts)],
+        sections=[
+            Section("", HEADERS, [_row(card) for card in cards], "llllrrl", host_column=0),
+            silent_section(results, hosts),
+        ],
         notes=[*notes(results), *latest_lines(results, latest)],
         columns=_COLUMNS,
         flat=[_flat(card) for card in cards],
@@ -40,9 +43,9 @@ def sync_view(
 
 
 def has_sampled(result: HostResult) -> bool:
-    """Whether it could measure, and no push failed; a host without a GPU has nothing to measure."""
+    """Whether it could measure, and no push failed. Without a GPU there is nothing to measure; a paused one may not."""
     document = result.document
-    return document is not None and document["status"] != "error" and not _push(document).startswith("failed")
+    return document is None or (document["status"] != "error" and not _push(document).startswith("failed"))
 
 
 def headline(results: Sequence[HostResult]) -> str:

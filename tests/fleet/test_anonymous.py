@@ -10,17 +10,25 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gua_fleet.anonymous import without_names
+from gua_fleet.anonymous import mask_of, without_names
+from gua_fleet.cli.common import fleet_document
+from gua_fleet.free import Wanted, find_free
+from gua_fleet.holds import Filter, current_holds, without_name
 from gua_fleet.merge import Known, merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.people import Excuse
+from gua_fleet.present import fleet_now
 from gua_fleet.render_csv import render_csv
 from gua_fleet.render_html import render_html
 from gua_fleet.render_json import render_json
 from gua_fleet.render_mail import render_mail
 from gua_fleet.render_md import render_md
 from gua_fleet.render_table import render_fleet
-from tests.documents import NOW_MS, SINCE, SINCE_MS, UNTIL_MS, card, now, report, states, user
+from gua_fleet.view import View, rendered
+from gua_fleet.view_free import free_view
+from gua_fleet.view_holds import holds_view
+from gua_fleet.view_sync import SCHEMA, sync_view
+from tests.documents import NOW, NOW_MS, SINCE, SINCE_MS, UNTIL_MS, card, now, report, states, user
 from tests.fleet.test_schema import schema
 
 __all__ = ["schema"]
@@ -125,3 +133,63 @@ def test_nothing_is_lost_but_names_where_hosts_tell_nobody() -> None:
     bare = without_names(document)
     assert json.loads(render_json(bare))["free"] == document["free"]
     assert bare["hosts"] == document["hosts"]
+
+
+def telling_answers(schema: str) -> list[HostResult]:
+    """Answers of hosts that are seen now, a name in every field that can hold one, also in those to come."""
+    holder = {"user": "bobby", "process": "secretproject", "pid": 4242, "memory_mb": 1, "type": "compute"}
+    idle = now("idle-held", holders=[holder | {"mounts": "/scratch/alice"}], note="bobby's")
+    held = card("GPU-a", states(), now=idle, note="carol's card")
+    document = report([held, card("GPU-b", states(), index=1)], store_id="s1", contact="carol")
+    document["host"] |= {"scheduler": "carol's cron", "hostname": "alice-ws", "contact": "carol"}
+    if schema == "gua.observation/1":
+        document |= {
+            "schema": schema,
+            "observed_at": NOW,
+            "status": "partial",
+            "stored": False,
+            "stored_reason": "ask carol",
+            "push": {"mode": "auto", "result": "failed: carol@board said no", "note": "carol"},
+            "errors": ["alice's card is lost"],
+        }
+        del document["generated_at"]
+    second = now("idle-held", holders=[holder | {"user": "carol"}, holder | {"user": "EXAMPLE\\alice.wonder"}])
+    other = {**document, "cards": [card("GPU-c", states(), now=second)]}
+    other["host"] = {**document["host"], "store_id": "s2", "boot_id": "b2", "scheduler": None}
+    return [
+        HostResult(Host("alice-ws", "x", scheduler="carol's cron"), Outcome.OK, document=document),
+        HostResult(Host("gpu01", "x"), Outcome.OK, document=other),
+        HostResult(Host("gpu02", "x"), Outcome.AUTH_FAILED, detail="carol@gpu02: /home/carol/key"),
+        HostResult(Host("bobby2", "x"), Outcome.PAUSED, detail="paused by bobby"),
+    ]
+
+
+def view_now(name: str, *, masked: bool) -> View:
+    """What `gua-fleet NAME` shows of them, as the command makes it."""
+    results = telling_answers("gua.observation/1" if name == "sync-once" else "gua.report/1")
+    hosts = fleet_now(results)
+    mask = mask_of(hosts)
+    if name == "sync-once":
+        latest = {"gpu02": results[0].document or {}}
+        if masked:
+            hosts = tuple(map(mask.host, hosts))
+            results = [mask.result(result, host) for result, host in zip(results, hosts, strict=True)]
+        return sync_view(results, hosts, fleet_document(SCHEMA, results), latest)
+    holds = current_holds(hosts, [Excuse("carol asked", user="*alice*")], NOW_MS)
+    if masked:
+        holds, hosts = [without_name(hold, mask) for hold in holds], tuple(map(mask.host, hosts))
+    if name == "holds":
+        return holds_view(holds, Filter(), hosts, left_out=0, generated_at=NOW, names=not masked)
+    return free_view(find_free(hosts, Wanted()), Wanted(), hosts, generated_at=NOW)
+
+
+@pytest.mark.parametrize("form", ["table", "md", "csv", "json"])
+@pytest.mark.parametrize("name", ["sync-once", "holds", "free"])
+def test_no_name_survives_in_what_the_fleet_does_now(name: str, form: str) -> None:
+    if (name, form) != ("free", "csv"):  # which has nothing but cards that are free
+        told = rendered(view_now(name, masked=False), form, 80).casefold()
+        assert [word for word in TELLING if word in told], "the test must be able to fail"
+    text = rendered(view_now(name, masked=True), form, 80).casefold()
+    assert [word for word in TELLING if word in text] == []
+    if name != "free":
+        assert "user 1" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from wcwidth import wcswidth
 
 from gua.errors import UsageError
 from gua_fleet.anonymous import mask_of
@@ -12,10 +13,11 @@ from gua_fleet.free import Wanted, find_free, parse_memory_mb
 from gua_fleet.holds import Filter, Hold, current_holds, without_name
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.people import Excuse, UserMap
-from gua_fleet.present import HostNow, Knowledge, fleet_now
+from gua_fleet.present import HostNow, Knowledge, fleet_now, unknown_cards
 from gua_fleet.view import rendered
 from gua_fleet.view_free import free_view
 from gua_fleet.view_holds import holds_view
+from gua_fleet.view_status import headline, is_at_work, status_view
 from tests.documents import NOW, NOW_MS, card, now, report, states
 
 H100, RTX = {"name": "NVIDIA H100 80GB HBM3"}, {"name": "NVIDIA GeForce RTX 4090", "memory_total_mb": 24564}
@@ -178,3 +180,71 @@ def test_a_process_cannot_write_a_formula_a_pipe_or_an_escape() -> None:
     assert "'=cmd" in rendered(view, "csv", None)
     assert "=cmd\\|" in rendered(view, "md", None)
     assert "\x1b" not in rendered(view, "table", 80)
+
+
+def test_cards_of_which_nothing_is_known_are_named_beside_those_that_are_free() -> None:
+    old = one("A1", at="2026-03-02T09:00:00Z", index=1)
+    cards = [one("A0"), old, one("A2", "unknown", reason="card_lost", index=2), {**one("A3", index=3), "now": None}]
+    hosts = fleet(answered("a", cards))
+    assert [card.uuid for card in unknown_cards(hosts)] == ["A1", "A2", "A3"]
+    for view in (
+        free_view(find_free(hosts, Wanted()), Wanted(), hosts, generated_at=NOW),
+        holds_view(current_holds(hosts, (), NOW_MS), Filter(), hosts, left_out=0, generated_at=NOW),
+    ):
+        assert "3 cards whose state is not known now: a:1-3" in rendered(view, "table", 80)
+
+
+NO_TICK = {"ok": 0, "partial": 0, "error": 0, "unresponsive": 0}
+
+
+def _without_cards(name: str, **ticks: int) -> HostResult:
+    result = answered(name, [])
+    assert result.document is not None
+    result.document["coverage"]["ticks"] = {**NO_TICK, **ticks}
+    return result
+
+
+def test_a_host_without_a_card_is_no_host_whose_driver_fails() -> None:
+    results = (
+        _without_cards("cpu"),
+        _without_cards("broken", error=120),
+        HostResult(Host("new", "new"), Outcome.NO_HISTORY, "no database"),
+        HostResult(Host("bare", "bare"), Outcome.NO_GPU, "no card"),
+        HostResult(Host("away", "away"), Outcome.MAINTENANCE, "new fans"),
+    )
+    hosts = fleet(*results)
+    assert [host.has_none for host in hosts] == [True, False, False, True, False]
+    assert headline(hosts) == (
+        "5 hosts: 0 sampling, 2 not sampling (broken, new), 2 without a card (cpu, bare), 1 left out (away)"
+    )
+    by_name = {host.name: host for host in hosts}
+    assert [is_at_work(result, by_name) for result in results] == [True, False, False, True, True]
+    text = rendered(free_view(find_free(hosts, Wanted()), Wanted(), hosts, generated_at=NOW), "table", 80)
+    assert text.startswith("No card is free on the hosts that answered.")
+    assert "Nothing is known of 3 of 5 hosts now: broken, new, away" in text
+    only_bare = hosts[3:4]
+    assert rendered(holds_view([], Filter(), only_bare, left_out=0, generated_at=NOW), "table", 80).startswith(
+        "No card is held without work now"
+    )
+
+
+@pytest.mark.parametrize(("whole_at", "shown"), [("09:00:00", ["S0", "S1"]), ("11:59:55", ["W"])])
+def test_a_card_is_counted_whole_or_in_slices_as_it_was_sampled_last(whole_at: str, shown: list[str]) -> None:
+    cut = {"mig": {"parent_uuid": "W", "profile": "1g.10gb"}}
+    cards = [one("W", at=f"2026-03-02T{whole_at}Z"), one("S0", **cut), one("S1", **cut)]
+    assert [card.uuid for card in fleet(answered("a", cards))[0].cards] == shown
+
+
+@pytest.mark.parametrize("names", [[f"gpu{n:03d}.cluster.example.org" for n in range(300)], ["名前" * 14, "x" * 200]])
+def test_tables_of_hosts_with_long_names_fit_the_screen_and_no_two_look_alike(names: list[str]) -> None:
+    results = [answered(name, [one(f"U{n}")]) for n, name in enumerate(names)]
+    hosts = fleet(*results)
+    views = (
+        status_view(results, hosts),
+        free_view(find_free(hosts, Wanted()), Wanted(), hosts, generated_at=NOW),
+    )
+    for view in views:
+        lines = rendered(view, "table", 80).splitlines()
+        table = lines[lines.index("") + 3 :]
+        assert max(map(wcswidth, table)) <= 80
+        assert len({line.split()[0] for line in table[: len(names)]}) == len(names)

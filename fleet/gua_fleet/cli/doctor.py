@@ -7,7 +7,7 @@ import argparse
 from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status, fleet_document
 from gua_fleet.cli.view import add_view_options, check_output, show
 from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.view_doctor import SCHEMA, doctor_view, is_ready
+from gua_fleet.view_doctor import SCHEMA, doctor_view, sounds_ready
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,4 +22,4 @@ def run(options: argparse.Namespace) -> int:
     check_output(options.output)
     results = ask_fleet(options, DOCTOR_PROBE).results
     show(doctor_view(results, fleet_document(SCHEMA, results), verbose=options.verbose), options)
-    return int(exit_status(results, options.allow_missing, sound=is_ready))
+    return int(exit_status(results, options.allow_missing, sound=sounds_ready))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gua_fleet.merge_now import last_tick_at
+from gua_fleet.merge_parts import physical_cards
 from gua_fleet.model import Document
 from gua_fleet.present import HostNow
 from gua_fleet.probes.probe import Probe
@@ -41,7 +42,7 @@ def status_of(document: Document, host: HostNow) -> dict[str, Any]:
         "last_tick_at": last_tick_at(document),
         "last_tick_age_s": host.sampled_s,
         "interval_s": host.interval_s,
-        "cards": len(host.cards),
+        "cards": 0 if host.twin_of else physical_cards(document),
         "agent_version": document["host"]["agent_version"],
         "driver_version": document["host"]["driver_version"],
         "enrolled": None,

@@ -28,6 +28,7 @@ _CELLS = {
     "unknown": ("?", "?", "magenta"),
     None: ("?", "?", "magenta"),
 }
+_STATES = ("active", "idle-held", "truly-idle", "unknown")
 _HEAD_LINES, _FOOT_LINES = 3, 1
 _NAME_WIDTH = 20
 _LEAST_COLUMNS, _LEAST_LINES = 20, 5
@@ -89,7 +90,11 @@ def compose(
     cells = _cells_width(ordered, columns - width - 2)
     body = [_host_line(row, names[row.host.name], width, cells, picture.unicode) for row in visible]
     body += [[] for _ in range(0 if lines is None else page - len(body))]
-    head = [_title(rows, clock), _counts(rows), [(f"{'host':<{width}}  {'cards':<{cells}}  GB used  sample", "bold")]]
+    head = [
+        _title(rows, clock, columns),
+        _counts(rows, picture.unicode, columns),
+        [(f"{'host':<{width}}  {'cards':<{cells}}  GB used  sample", "bold")],
+    ]
     hidden = len(ordered) - len(visible)
     foot = _legend(picture, note, f"{offset + 1}-{offset + len(visible)} of {len(ordered)}" if hidden else "")
     return [_cut(line, columns) for line in [*head, *body, foot]]
@@ -121,24 +126,43 @@ def _state(row: Row, card: CardNow) -> str | None:
     return card.state if old_s <= limit_s else None
 
 
-def _title(rows: Sequence[Row], clock: str) -> Line:
-    answered = sum(row.asked and row.trouble is None and row.host.known for row in rows)
+def _title(rows: Sequence[Row], clock: str, columns: int) -> Line:
+    """What was asked, and who answered; without the program's name where there is no room for it."""
+    answered = sum(row.asked and row.trouble is None and not row.host.left_out for row in rows)
     failed = sum(row.trouble is not None for row in rows)
-    parts: Line = [("gua-fleet top", "bold"), (f"  {clock}  {len(rows)} hosts, {answered} answered", "")]
-    return [*parts, (f", {failed} did not", "red")] if failed else parts
+    found: Line = [(f"{clock}  {_number(len(rows), 'host')}, {answered} answered", "")]
+    found += [(f", {failed} did not", "red")] if failed else []
+    return _first_that_fits([[("gua-fleet top", "bold"), ("  ", ""), *found], found], columns)
 
 
-def _counts(rows: Sequence[Row]) -> Line:
+def _counts(rows: Sequence[Row], unicode: bool, columns: int) -> Line:
+    """How many cards are in which state, in words; by the marks of the cells where there is no room for words."""
     counted = Counter(_state(row, card) for row in rows for card in row.host.cards)
-    parts: Line = [(f"{sum(counted.values())} cards", "")]
-    for state, word in (
-        ("active", "active"),
-        ("idle-held", "idle-held"),
-        ("truly-idle", "truly-idle"),
-        ("unknown", "unknown"),
-    ):
-        parts.append((f"  {counted[state]} {word}", _CELLS[state][2]))
-    return [*parts, (f"  {counted[None]} not known now", "magenta")] if counted[None] else parts
+    number = sum(counted.values())
+    words: Line = [(_number(number, "card"), "")]
+    marks: Line = [(str(number), "")]
+    for state in _STATES:
+        mark, style = _mark(state, unicode)
+        words.append((f"  {counted[state]} {state}", style))
+        marks.append((f" {mark}{counted[state]}", style))
+    if counted[None]:
+        words.append((f"  {counted[None]} not known now", "magenta"))
+        marks.append((f" ({counted[None]})", "magenta"))
+    return _first_that_fits([words, marks], columns)
+
+
+def _first_that_fits(lines: Sequence[Line], columns: int) -> Line:
+    return next((line for line in lines if wcswidth("".join(text for text, _ in line)) <= columns), lines[-1])
+
+
+def _mark(state: str | None, unicode: bool) -> tuple[str, str]:
+    """What stands for a state, and its style."""
+    block, letter, colour = _CELLS.get(state, _CELLS[None])
+    return block if unicode else letter, colour
+
+
+def _number(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _cells_width(rows: Sequence[Row], room: int) -> int:
@@ -161,8 +185,8 @@ def _cells(row: Row, width: int, unicode: bool) -> Line:
     shown_cards = cards if left_out <= 0 else cards[: max(0, room - len(f"+{left_out + 3}"))]
     parts: Line = [("(" if old else " ", "dim")]
     for card in shown_cards:
-        block, letter, colour = _CELLS.get(card.state if old else _state(row, card), _CELLS[None])
-        parts.append((block if unicode else letter, f"dim {colour}" if old else colour))
+        mark, colour = _mark(card.state if old else _state(row, card), unicode)
+        parts.append((mark, f"dim {colour}" if old else colour))
     more = f"+{len(cards) - len(shown_cards)}" if len(shown_cards) < len(cards) else ""
     text = f"{more}{')' if old else ' '}"
     used = 1 + len(shown_cards) + len(text)
@@ -203,12 +227,13 @@ def _memory(host: HostNow) -> str:
 
 
 def _legend(picture: Picture, note: str, place: str) -> Line:
-    named = [(_CELLS[state][0 if picture.unicode else 1], state, _CELLS[state][2]) for state in list(_CELLS)[:4]]
-    parts: Line = []
-    for mark, state, colour in named:
-        parts += [(mark, colour), (f" {state}  ", "dim")]
-    words = [f"s: by {picture.order}", "q: quit", *([place] if place else []), *([shown(note, 200)] if note else [])]
-    return [*parts, ("  ".join(words), "")]
+    """Keys, which hosts these are and the note; what the marks mean comes last, for it can be cut."""
+    words = ["q: quit", f"s: by {picture.order}", *([place] if place else []), *([shown(note, 200)] if note else [])]
+    parts: Line = [("  ".join(words), "")]
+    for state in _STATES:
+        mark, style = _mark(state, picture.unicode)
+        parts += [(f"  {mark}", style), (f" {state}", "dim")]
+    return parts
 
 
 def _cut(line: Line, columns: int) -> Line:

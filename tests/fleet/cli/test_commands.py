@@ -25,7 +25,7 @@ holder = {"user": "alice", "process": "py\\x1bthon", "pid": 7, "memory_mb": 6144
 at = {"at": "2026-03-02T12:00:00Z", "since": "2026-03-02T11:00:00Z"}
 now = {"state": "idle-held", "reason": None, "util_pct": 0, "memory_used_mb": 6200, "holders": [holder], **at}
 lost = {"state": "unknown", "reason": "card_lost", "util_pct": None, "memory_used_mb": None, "holders": [], **at}
-cards = [dict(card, index=1, now=lost), dict(card, now=now)]
+cards = [dict(card, uuid="GPU-2", index=1, now=lost), dict(card, now=now)]
 host = dict.fromkeys(("hostname", "store_id", "boot_id", "machine_id", "agent_version"), "x")
 answer(schema="gua.observation/1", observed_at=at["at"], status="partial", stored=False, stored_reason="not permitted",
        cards=cards, errors=["card 1 is lost"], push={"mode": "auto", "result": "not-enrolled"},

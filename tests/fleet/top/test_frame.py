@@ -99,6 +99,21 @@ def test_more_hosts_than_lines_are_scrolled_to_and_counted() -> None:
         assert text(found, picture=picture, lines=24)[3].startswith(f"h{first:02d}"), key
 
 
+def test_a_small_terminal_still_tells_every_figure_and_the_way_out() -> None:
+    found = rows(*(result(f"h{n:03d}", *STATES) for n in range(300)))
+    lines = text(found, columns=40, lines=10)
+    assert lines[0] == "12:00:00  300 hosts, 300 answered"
+    assert lines[1] == "1200 #300 =300 .300 ?300"
+    assert lines[-1].startswith("q: quit  s: by name  1-6 of 300")
+    last = text(found, columns=40, lines=10, picture=Picture(unicode=False, offset=294))
+    assert (last[3].split()[0], last[8].split()[0]) == ("h294", "h299")
+
+
+def test_a_host_without_a_card_did_answer_and_one_left_alone_did_not() -> None:
+    bare, away = HostResult(Host("a", "a"), Outcome.NO_GPU, "x"), HostResult(Host("b", "b"), Outcome.MAINTENANCE, "y")
+    assert text(rows(bare, away))[0] == "gua-fleet top  12:00:00  2 hosts, 1 answered"
+
+
 def test_orders() -> None:
     found = rows(result("a", "active"), result("b", "idle-held"), result("c", "truly-idle", "truly-idle"))
     found.append(Row(fleet_now([result("d", "active")])[0], trouble="down"))

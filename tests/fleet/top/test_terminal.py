@@ -33,12 +33,13 @@ SHOWN_AGAIN = "\x1b[?25h"
 class Watching:
     """The program in a terminal of 80x24 that is its own; `text` is all it wrote."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, first_on_path: str = "") -> None:
         self.master, slave = pty.openpty()
         self.resize(80, 24)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        path = os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet"))
+        ours = [str(REPOSITORY / part) for part in ("agent", "fleet")]
+        path = os.pathsep.join([first_on_path, *ours] if first_on_path else ours)
         more = {"PYTHONPATH": path, "HOME": str(folder), "TERM": "xterm", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gua_fleet", "top", "--every", "200ms", *arguments],
@@ -96,25 +97,30 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, keys: Keys) -> Iterator[Path]:
+def server(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
+    with Sshd(tmp_path / "sshd", keys) as running:
+        yield running
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, keys: Keys, server: Sshd) -> Path:
     """An inventory of two hosts behind one sshd; what their cards do is in their state files."""
     known = tmp_path / "known_hosts"
-    with Sshd(tmp_path / "sshd", keys) as server:
-        known.write_text(server.known_line())
-        hosts = {}
-        for name in ("gpu01", "gpu02"):
-            write_state(tmp_path, name, [{"state": "active"}] * 4)
-            write_agent(tmp_path / name / "gua", reporting_body(tmp_path, name))
-            hosts[name] = {"gua_command": str(tmp_path / name / "gua")}
-        variables = {
-            "ansible_host": "127.0.0.1",
-            "ansible_port": server.port,
-            "ansible_user": getpass.getuser(),
-            "ansible_ssh_private_key_file": str(keys.client),
-            "ansible_ssh_common_args": f"-o UserKnownHostsFile={known} -o GlobalKnownHostsFile=none",
-        }
-        (tmp_path / "inventory.yml").write_text(json.dumps({"all": {"vars": variables, "hosts": hosts}}))
-        yield tmp_path
+    known.write_text(server.known_line())
+    hosts = {}
+    for name in ("gpu01", "gpu02"):
+        write_state(tmp_path, name, [{"state": "active"}] * 4)
+        write_agent(tmp_path / name / "gua", reporting_body(tmp_path, name))
+        hosts[name] = {"gua_command": str(tmp_path / name / "gua")}
+    variables = {
+        "ansible_host": "127.0.0.1",
+        "ansible_port": server.port,
+        "ansible_user": getpass.getuser(),
+        "ansible_ssh_private_key_file": str(keys.client),
+        "ansible_ssh_common_args": f"-o UserKnownHostsFile={known} -o GlobalKnownHostsFile=none",
+    }
+    (tmp_path / "inventory.yml").write_text(json.dumps({"all": {"vars": variables, "hosts": hosts}}))
+    return tmp_path
 
 
 @pytest.fixture
@@ -136,15 +142,15 @@ def test_it_shows_what_cards_do_follows_changes_keys_and_size_and_ends_with_q(wa
     watching.until(lambda text: "2 answered" in _plain(text), len(watching.text))
     watching.until(lambda text: "by idle-held" in _plain(text), watching.press("s"))
     start = len(watching.text)
-    watching.resize(60, 24)
+    watching.resize(40, 10)
     watching.process.send_signal(signal.SIGWINCH)
-    watching.until(lambda text: "by idle-held" in _plain(text), start)
+    watching.until(lambda text: "q: quit  s: by idle-held" in _plain(text) and "8 █4" in _plain(text), start)
     watching.press("q")
     assert watching.ended() == 0
     assert watching.is_given_back()
 
 
-@pytest.mark.parametrize("how", ["\x03", signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", ["\x03", signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_terminal_is_given_back_however_it_ends(watching: Watching, how: str | signal.Signals) -> None:
     watching.until(lambda text: "8 active" in _plain(text))
     if isinstance(how, str):
@@ -154,6 +160,65 @@ def test_the_terminal_is_given_back_however_it_ends(watching: Watching, how: str
     assert watching.ended() == 130
     assert watching.is_given_back()
     assert "Traceback" not in watching.text
+
+
+def test_a_terminal_that_is_closed_ends_it(watching: Watching) -> None:
+    watching.until(lambda text: "8 active" in _plain(text))
+    os.close(watching.slave)
+    os.close(watching.master)
+    watching.master, watching.slave = pty.openpty()
+    assert watching.process.wait(PATIENCE_S) in (0, 130)
+
+
+def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(watching: Watching, fleet: Path) -> None:
+    watching.until(lambda text: "8 active" in _plain(text))
+    watching.press("\x1a")
+    watching.until(lambda text: _state_of(watching.process.pid) == "T")
+    watching.until(lambda text: watching.is_given_back())
+    write_state(fleet, "gpu02", [{"state": "truly-idle"}] * 4)
+    start = len(watching.text)
+    watching.process.send_signal(signal.SIGCONT)
+    watching.until(lambda text: TAKEN in text and "4 truly-idle" in _plain(text), start)
+    watching.press("q")
+    assert watching.ended() == 0
+    assert watching.is_given_back()
+
+
+def test_a_connection_that_is_cut_is_dialled_again(watching: Watching, fleet: Path, server: Sshd) -> None:
+    watching.until(lambda text: "8 active" in _plain(text))
+    server.end_sessions()
+    write_state(fleet, "gpu01", [{"state": "truly-idle"}] * 4)
+    write_state(fleet, "gpu02", [{"state": "truly-idle"}] * 4)
+    watching.until(lambda text: "8 truly-idle" in _plain(text), len(watching.text))
+    watching.press("q")
+    assert watching.ended() == 0
+
+
+@pytest.mark.parametrize("broken", ["gua_fleet.top.board.Board.rows", "gua_fleet.ssh.keep.KeptFleet.ask"])
+def test_a_defect_gives_the_terminal_back_and_is_one_line(
+    fleet: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """A module that Python loads at its start breaks the program in the thread that shows, or in the one that asks."""
+    module, name, method = broken.rsplit(".", 2)
+    (fleet / "site").mkdir()
+    (fleet / "site" / "sitecustomize.py").write_text(
+        f"import {module} as module\nfrom itertools import count\nsound, calls = module.{name}.{method}, count()\n"
+        "def fails(*arguments, **more):\n    if next(calls) == 2:\n        raise RuntimeError('made up')\n"
+        f"    return sound(*arguments, **more)\nmodule.{name}.{method} = fails\n"
+    )
+    watch = Watching(fleet, first_on_path=str(fleet / "site"))
+    try:
+        assert watch.ended() == 1
+        assert watch.is_given_back()
+        assert "this is a defect of ours" in watch.text[watch.text.rfind(GIVEN_BACK) :]
+        assert "Traceback" not in watch.text
+    finally:
+        watch.close()
+
+
+def _state_of(pid: int) -> str:
+    """The letter that the kernel has for what the process does; T: stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _plain(text: str) -> str:
