@@ -72,7 +72,7 @@ def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, Any]:
 
 
 def needed_bytes(house: Path, archive: Path) -> int:
-    """The room a release takes while it is built: archive and wheels, their content with as much byte code, and some."""
+    """The room a release takes while it is built: archive, wheels, their content, as much byte code, and some."""
     unpacked = sum(info.file_size for wheel in house.glob("*.whl") for info in zipfile.ZipFile(wheel).infolist())
     return 2 * archive.stat().st_size + 2 * unpacked + 16 * 1024 * 1024
 

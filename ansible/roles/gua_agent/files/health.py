@@ -26,11 +26,11 @@ PROPERTIES = ("ActiveState", "SubState", "MainPID", "NRestarts", "Result")
 def run(command):
     """(status, stdout, stderr); status 127 for what cannot be run, 124 for what does not end."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ASKING_S)
+        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=ASKING_S)
     except OSError as exc:
         return 127, "", str(exc)
     except subprocess.TimeoutExpired:
-        return 124, "", "%s did not end within %d s" % (command[0], ASKING_S)
+        return 124, "", f"{command[0]} did not end within {ASKING_S} s"
     return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
 
@@ -42,9 +42,9 @@ def read_unit(options):
 
 def read_doctor(options):
     """(the checks by id, what it said instead). As the service's user: root may do more than the service."""
-    variables = ["%s=%s" % pair for pair in sorted(options["environment"].items())]
+    variables = [f"{name}={value}" for name, value in sorted(options["environment"].items())]
     asked = [options["gua"], "doctor", "--json", "--settings", options["config"], "--db", options["database"]]
-    _, printed, said = run(["runuser", "-u", "gua", "--", "env"] + variables + asked)
+    _, printed, said = run(["runuser", "-u", "gua", "--", "env", *variables, *asked])
     try:
         return {check["id"]: check for check in json.loads(printed)["checks"]}, ""
     except (ValueError, LookupError, TypeError):
@@ -65,9 +65,9 @@ def daemon_details(checks):
 def judge(unit, checks, said, version, options):
     """Why the agent is not well, in one line; "" when it is. Pure."""
     if unit.get("ActiveState") != "active":
-        return "the unit is %s" % unit.get("ActiveState", "not known to systemd")
+        return f"the unit is {unit.get('ActiveState', 'not known to systemd')}"
     if options["version"] and version != options["version"]:
-        return "it is version %s, not %s" % (version or "unknown", options["version"])
+        return f"it is version {version or 'unknown'}, not {options['version']}"
     if not checks:
         return said
     details = daemon_details(checks)
@@ -82,13 +82,13 @@ def judge(unit, checks, said, version, options):
         status = details.get("last_tick_status")
         excused = OF_A_LOST_CARD if status == "partial" else set()
         if status not in ("ok", "partial") or (details.get("last_tick_at") or "")[:19] < options["since"]:
-            reasons = [describe(check) for check in failed]
-            return "; ".join(["no good sampling came"] + reasons)
+            return "; ".join(["no good sampling came", *map(describe, failed)])
     return "; ".join(describe(check) for check in failed if check["id"] not in excused)
 
 
 def describe(check):
-    return "%s: %s%s" % (check["id"], check["summary"], " (%s)" % check["cure"] if check["cure"] else "")
+    cure = f" ({check['cure']})" if check["cure"] else ""
+    return f"{check['id']}: {check['summary']}{cure}"
 
 
 def gave_up(unit):
@@ -116,7 +116,7 @@ def settle(options, before):
         time.sleep(1)
         unit = read_unit(options)
         if any(unit.get(name) != before.get(name) for name in ("ActiveState", "MainPID", "NRestarts")):
-            return "it ended within %d s of being well" % options["settle_s"]
+            return f"it ended within {options['settle_s']} s of being well"
     return ""
 
 
@@ -136,11 +136,12 @@ def examine(options):
     reason, unit, checks, version = wait_until_well(options)
     reason = reason or settle(options, unit)
     details = daemon_details(checks)
+    worth_a_word = [check for check in checks.values() if check["status"] in ("fail", "warn")]
     cloud = checks.get("cloud", {}).get("status")
     return {
         "healthy": not reason,
         "reason": reason,
-        "told": [describe(check) for check in checks.values() if check["status"] in ("fail", "warn")],
+        "told": [f"{check['id']}: {check['summary']}" for check in worth_a_word],
         "version": version,
         "active": unit.get("ActiveState", ""),
         "main_pid": number(unit.get("MainPID")),

@@ -1,0 +1,38 @@
+"""Agent wheels of other versions, and ones that break in a chosen way: the real wheel with a few lines changed."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+# What is put at the beginning of the function `run` of a command's module.
+EXITS = {"gua/cli/daemon.py": "raise SystemExit(1)"}
+DIES_AFTER_5_S = {"gua/cli/daemon.py": "import os, threading; threading.Timer(5, os._exit, (1,)).start()"}
+IS_UNHEALTHY = {
+    "gua/cli/doctor.py": "import gua.doctor.host as host; "
+    "host.check_clock = lambda *given: host.Check('clock', 'fail', 'made to fail')"
+}
+
+
+def alter_wheel(wheel: Path, folder: Path, version: str, changes: Mapping[str, str] | None = None) -> Path:
+    """A wheel like `wheel`, in `folder`, that says it is `version`. changes: module -> first line of its `run`."""
+    old = wheel.name.split("-")[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    altered = folder / wheel.name.replace(f"-{old}-", f"-{version}-")
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(altered, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            text = source.read(name)
+            if name == "gua/__init__.py" or name.endswith((".dist-info/METADATA", ".dist-info/RECORD")):
+                text = text.replace(old.encode(), version.encode())
+            if name in (changes or {}):
+                text = _with_first_line(text.decode(), (changes or {})[name]).encode()
+            target.writestr(name.replace(f"-{old}.dist-info", f"-{version}.dist-info"), text)
+    return altered
+
+
+def _with_first_line(text: str, line: str) -> str:
+    changed, times = re.subn(r'(^def run\(.*?\n    """.*?"""\n)', rf"\1    {line}\n", text, flags=re.S | re.M)
+    assert times == 1, "the module has no function `run` with a docstring"
+    return changed
