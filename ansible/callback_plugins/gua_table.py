@@ -18,6 +18,8 @@ DOCUMENTATION = """
 
 HEADERS = ("host", "old", "new", "result", "reason")
 LONGEST_REASON = 300
+# Results of hosts that failed, when they tell more than that.
+SAYING_MORE = ("rolled back", "not well")
 
 
 def first_line(text):
@@ -31,12 +33,13 @@ def to_row(host, told, failure):
     """One host's line. told: what the role said. failure: why the host failed, None where it did not."""
     result, reason = told.get("result"), told.get("reason") or ""
     if failure is not None:
-        result = result if result == "rolled back" else "failed"
+        result = result if result in SAYING_MORE else "failed"
         reason = failure or reason
     elif result is None:
         result, reason = "not touched", "the run ended before it got here"
     said = first_line(reason)
-    return (host, told.get("old") or "-", told.get("new") or "-", result, said.removeprefix(f"{host}: "))
+    old, new = (str(told.get(name) or "-") for name in ("old", "new"))
+    return (host, old, new, result, said.removeprefix(f"{host}: "))
 
 
 def to_table(rows):

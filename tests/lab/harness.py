@@ -107,10 +107,13 @@ class Lab:
 
 
 @contextmanager
-def open_lab() -> Iterator[Lab]:
-    """A lab with nothing booted yet; everything in it is gone afterwards. Raises LabUnavailable with the reason."""
+def open_lab(suite: str | None = None) -> Iterator[Lab]:
+    """A lab with nothing booted yet; everything in it is gone afterwards. Raises LabUnavailable with the reason.
+
+    suite: the Debian release of its hosts; None: as machine_suite says.
+    """
     prepare_machine()
-    base = ensure_base(machine_suite())
+    base = ensure_base(suite or machine_suite())
     with take_slot() as slot:
         lab = Lab(slot, base)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ NEXT = "0.9.0"  # whatever the checkout's version is, it comes later
 
 
 @pytest.fixture(scope="module")
-def site(lab: Lab) -> Iterator[Site]:
+def site(lab: Lab) -> Site:
     return Site(lab, "atlas", gua_agent_settle_s=8)
 
 
