@@ -81,7 +81,10 @@ class CallbackModule(CallbackBase):
 
 
 def message_of(result):
-    """The most telling text of a failed task's result."""
+    """The most telling text of a failed task's result; of a loop, of the first item that failed."""
+    failed = [item for item in result.get("results", ()) if isinstance(item, dict) and item.get("failed")]
+    if failed:
+        return message_of(failed[0])
     for name in ("msg", "stderr", "stdout"):
         if result.get(name):
             text = str(result[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -124,9 +125,11 @@ def test_a_rollback_goes_back_once_and_then_stays(site: Site, atlas: LabHost) ->
     assert look(atlas) == after
 
 
-def test_the_status_is_read_and_tells_who_is_not_well(site: Site, atlas: LabHost) -> None:
-    run = site.play("status.yml")
+def test_the_status_is_read_and_tells_who_is_not_well(site: Site, atlas: LabHost, tmp_path: Path) -> None:
+    run = site.play("status.yml", gua_status_json=str(tmp_path / "status.json"))
     assert (run.status, run.changed["atlas"], run.result("atlas")) == (0, 0, "well"), run.output
+    [told] = json.loads((tmp_path / "status.json").read_text())
+    assert (told["host"], told["healthy"], told["last_tick_status"]) == ("atlas", True, "ok")
     atlas.run("systemctl", "stop", "gua-agent")
     stopped = site.play("status.yml")
     assert (stopped.status, stopped.result("atlas")) == (2, "not well")
