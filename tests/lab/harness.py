@@ -72,7 +72,11 @@ class Lab:
 
     def environment(self) -> dict[str, str]:
         """What Ansible and gua-fleet run with: nothing of the person's own SSH set-up, no shared folders."""
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "PYTHONPATH", "LANG", "ANSIBLE_PIPELINING")
+            if name in os.environ
+        }
         ours = {
             "HOME": str(self.directory),
             "ANSIBLE_HOME": str(self.directory / "ansible"),

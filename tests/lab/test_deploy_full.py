@@ -149,15 +149,21 @@ def test_every_suite_takes_the_agent_and_loses_it(suite: str) -> None:
         assert site.play("undeploy.yml").result("atlas") == "removed"
 
 
-def test_a_token_is_used_once_and_seen_nowhere(site: Site, atlas: LabHost, tmp_path: Path) -> None:
+def test_a_token_is_used_once_and_seen_nowhere(
+    site: Site, atlas: LabHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wheel = alter_wheel(site.wheel, tmp_path, "0.9.7", enrols=True)
     assert site.play("deploy.yml", wheel=wheel).status == 0
     token = "one-time-6f1d0c"
     tokens = tmp_path / "tokens.yml"
     tokens.write_text(f"gua_agent_enrollment_tokens: {{atlas: {token}}}\n")
+    monkeypatch.setenv("ANSIBLE_PIPELINING", "0")
     board = {"gua_agent_server_url": "https://board.example.org"}
     first = site.play("enroll.yml", "-vvv", "--diff", "-e", f"@{tokens}", **board)
     assert (first.status, first.result("atlas")) == (0, "enrolled"), first.output
+    # the module with its input never was a file on the host, though the site's own settings would have had it so
+    swap = first.output.partition("TASK [gua_agent : The token is swapped")[2].partition("TASK [")[0]
+    assert ("EXEC" in swap, "PUT" in swap) == (True, False)
     second = site.play("enroll.yml", "-vvv", "--diff", "-e", f"@{tokens}", **board)
     assert (second.status, second.changed["atlas"], second.result("atlas")) == (0, 0, "unchanged"), second.output
     printed = first.output + second.output
