@@ -66,7 +66,7 @@ class Site:
         for name in names:
             give_card(lab, lab.hosts[name])
         self.lab = lab
-        self.inventory = lab.write_inventory("site.yml", user="deploy", become=True, **{**SETTINGS, **settings})
+        self.inventory = lab.write_inventory(f"{names[0]}.yml", user="deploy", become=True, **{**SETTINGS, **settings})
         self.wheel = make_agent_wheel(find_checkout(), default_cache() / "wheels")
 
     def play(self, playbook: str, *options: str, wheel: Path | None = None, **variables: str) -> Run:
