@@ -8,11 +8,12 @@ PYTEST_ARGS ?= -n auto --dist loadfile
 # What pip says on its own buries the cause; most often this machine reaches no package index.
 NO_INSTALL = { echo "pip could not install into $(VENV), see above; it needs a package index (a proxy: set https_proxy, a mirror: PIP_INDEX_URL)" >&2; exit 1; }
 
-.PHONY: help demo test lint fix screens smoke clean
+.PHONY: help demo test test-lab lint fix screens smoke clean
 
 help:
 	@echo "make demo    a made-up fleet of three hosts on this machine, and its cluster report (no GPU, no root)"
 	@echo "make test    all tests; what this machine cannot run is skipped with the reason"
+	@echo "make test-lab  every deployment in the lab: all suites, failures, ten hosts (root; about half an hour)"
 	@echo "make lint    ruff, mypy --strict, ansible-lint, yamllint"
 	@echo "make fix     let ruff mend and format what it can"
 	@echo "make screens write the screens in README and docs anew, from what the program prints"
@@ -24,6 +25,9 @@ demo: $(VENV)/.with-fleet
 
 test: $(VENV)/.with-dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-lab: $(VENV)/.with-dev
+	GUA_LAB_REQUIRED=1 GUA_LAB_FULL=1 $(BIN)/python -m pytest -m lab
 
 lint: $(VENV)/.with-dev
 	$(BIN)/ruff check .

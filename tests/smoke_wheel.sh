@@ -11,7 +11,7 @@ fail() { echo "smoke: $*" >&2; exit 1; }
 wheel=$(echo "$work"/dist/gua_fleet-*.whl)
 version=$(basename "$wheel" | cut -d- -f2)
 listing=$("$python" -m zipfile -l "$wheel")
-for part in gua_fleet/ansible/deploy.yml gua_fleet/ansible/roles/gua_agent/tasks/main.yml gua/schemas/gua.report.1.schema.json; do
+for part in gua_fleet/ansible/deploy.yml gua_fleet/ansible/callback_plugins/gua_table.py gua_fleet/ansible/roles/gua_agent/tasks/main.yml gua/schemas/gua.report.1.schema.json; do
   grep -q "$part" <<<"$listing" || fail "the wheel lacks $part"
 done
 ! grep -qE '\.pyc|__pycache__|\.ansible/' <<<"$listing" || fail "the wheel holds build leftovers"
@@ -37,4 +37,6 @@ rc=0; "$work/agent/bin/gua-fleet" report >"$work/out" 2>"$work/err" || rc=$?
 "$work/fleet/bin/python" -m pip install -q --disable-pip-version-check "$wheel[fleet]"
 "$work/fleet/bin/gua-fleet" demo --dir "$work/demo" >"$work/fleet.txt" || fail "gua-fleet demo"
 grep -q 'gpu04' "$work/fleet.txt" || fail "gua-fleet demo left a host out"
+"$work/fleet/bin/gua-fleet" deploy --hosts gpu01, -- --list-tasks >"$work/tasks.txt" || fail "gua-fleet deploy"
+grep -q 'Verify' "$work/tasks.txt" || fail "gua-fleet deploy found no tasks"
 echo "smoke: the wheel $(basename "$wheel") works in empty venvs"

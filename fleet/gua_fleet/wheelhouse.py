@@ -2,7 +2,8 @@
 
 The playbook runs `python -m gua_fleet.wheelhouse --python 3.11 --python 3.9` on the controller, and reads from stdout
 
-    {"version": "0.1.0", "houses": {"3.11": {"archive": PATH, "release": "0.1.0-py311-1a2b3c4d", "pip": WHEEL}}}
+    {"version": "0.1.0", "houses": {"3.11": {"archive": PATH, "release": "0.1.0-py311-1a2b3c4d", "version": "0.1.0",
+                                             "pip": WHEEL, "needed_bytes": N}}}
 
 Dependencies come from lock files that name the hash of one pure-Python wheel each, so one house serves every
 architecture, and what is installed does not depend on the day. The standard library and pip are all this needs.
@@ -27,6 +28,8 @@ from typing import Any
 from gua.errors import GuaError
 from gua_fleet.agent_wheel import find_checkout, make_agent_wheel, run_pip
 
+# A host needs while a release is built: the archive, its wheels, and their content (six times as much) with byte code.
+_NEEDED_TIMES = 14
 LOCKS = Path(__file__).with_name("locks")
 # Any Python, any machine: pip would prefer compiled wheels, which fit one Python line on one architecture.
 _PURE = ("--only-binary=:all:", "--platform", "any", "--abi", "none", "--implementation", "py")
@@ -45,8 +48,8 @@ def lock_of(python: str) -> Path:
     return lock
 
 
-def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, str]:
-    """The house of one Python line: {"archive": path of a tar, "release": its name, "pip": the pip wheel in it}.
+def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, Any]:
+    """The house of one Python line, as above. needed_bytes: the room that a host needs to install it.
 
     Made once, then taken from `cache` as long as every file in it has the hash its manifest names.
     """
@@ -61,7 +64,13 @@ def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, str]:
     if fresh:
         sys.stderr.write(f"newly made: {archive}\n")
     pip = next(path.name for path in house.glob("pip-*.whl"))
-    return {"archive": str(archive), "release": release, "pip": pip}
+    return {
+        "archive": str(archive),
+        "release": release,
+        "version": _version(wheel),
+        "pip": pip,
+        "needed_bytes": _NEEDED_TIMES * archive.stat().st_size,
+    }
 
 
 def release_name(python: str, wheel: Path, lock: Path) -> str:
@@ -136,13 +145,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry of `python -m gua_fleet.wheelhouse`. Prints JSON; a failure is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="gua_fleet.wheelhouse", description="Make wheelhouses for the agent.")
     parser.add_argument("--python", action="append", required=True, metavar="X.Y", help="a Python line; repeatable")
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="the agent's wheel (default: this gua-fleet's own)")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where to keep them (%(default)s)")
     options = parser.parse_args(argv)
     try:
         _own(options.cache)
         with (options.cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two deployments at once must not fill the same house
-            wheel = make_agent_wheel(find_checkout(), options.cache / "wheels")
+            wheel = options.wheel or make_agent_wheel(find_checkout(), options.cache / "wheels")
             houses = {line: make_wheelhouse(line, wheel, options.cache) for line in options.python}
     except (GuaError, OSError) as exc:
         sys.stderr.write(f"wheelhouse: {exc}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,8 +14,15 @@ from tests.lab.needs import LabUnavailable
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
+    with lab_or_skip() as lab:
+        yield lab
+
+
+@contextmanager
+def lab_or_skip(suite: str | None = None) -> Iterator[Lab]:
+    """A lab of `suite`, where one can run."""
     try:
-        opened = open_lab()
+        opened = open_lab(suite)
         lab = opened.__enter__()
     except LabUnavailable as exc:
         if os.environ.get("GUA_LAB_REQUIRED") == "1":

@@ -72,7 +72,11 @@ class Lab:
 
     def environment(self) -> dict[str, str]:
         """What Ansible and gua-fleet run with: nothing of the person's own SSH set-up, no shared folders."""
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "PYTHONPATH", "LANG", "ANSIBLE_PIPELINING")
+            if name in os.environ
+        }
         ours = {
             "HOME": str(self.directory),
             "ANSIBLE_HOME": str(self.directory / "ansible"),
@@ -107,10 +111,13 @@ class Lab:
 
 
 @contextmanager
-def open_lab() -> Iterator[Lab]:
-    """A lab with nothing booted yet; everything in it is gone afterwards. Raises LabUnavailable with the reason."""
+def open_lab(suite: str | None = None) -> Iterator[Lab]:
+    """A lab with nothing booted yet; everything in it is gone afterwards. Raises LabUnavailable with the reason.
+
+    suite: the Debian release of its hosts; None: as machine_suite says.
+    """
     prepare_machine()
-    base = ensure_base(machine_suite())
+    base = ensure_base(suite or machine_suite())
     with take_slot() as slot:
         lab = Lab(slot, base)
         try:

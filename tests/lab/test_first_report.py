@@ -45,8 +45,9 @@ class Fleet:
     def deploy(self, *options: str) -> str:
         """Run the playbook as a person would; its output."""
         tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        command = ["ansible-playbook", "-i", str(self.admin), "deploy.yml", "-e", "gua_serial=100%"]
         done = subprocess.run(
-            ["ansible-playbook", "-i", str(self.admin), "deploy.yml", *options], cwd=ROOT / "ansible", text=True,
+            [*command, *options], cwd=ROOT / "ansible", text=True,
             capture_output=True, timeout=240, env={**self.lab.environment(), "PATH": tools, "XDG_CACHE_HOME": CACHE},
         )  # fmt: skip
         assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-2000:]}"

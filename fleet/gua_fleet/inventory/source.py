@@ -55,7 +55,7 @@ def named_source(given: Sequence[str], environ: Mapping[str, str] = os.environ) 
 def _found(environ: Mapping[str, str]) -> Source | None:
     if environ.get("ANSIBLE_INVENTORY"):
         return Source(environ["ANSIBLE_INVENTORY"], f"{environ['ANSIBLE_INVENTORY']} (ANSIBLE_INVENTORY)", ())
-    for config in _ansible_configs(environ):
+    for config in ansible_configs(environ):
         inventory = _configured_inventory(config)
         if inventory:
             return Source(inventory, f"{inventory} ({config})", ())
@@ -90,7 +90,7 @@ def _check(path: Path, why: str) -> None:
         raise InventoryError(f"the inventory {path} cannot be read ({why}): {exc.strerror}") from exc
 
 
-def _ansible_configs(environ: Mapping[str, str]) -> Iterator[Path]:
+def ansible_configs(environ: Mapping[str, str]) -> Iterator[Path]:
     """The files Ansible looks for, in its order. One in a world-writable directory is not trusted, as there."""
     if environ.get("ANSIBLE_CONFIG"):
         named = Path(environ["ANSIBLE_CONFIG"])

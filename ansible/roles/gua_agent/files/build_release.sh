@@ -1,0 +1,34 @@
+# Run by /bin/sh on the host: make one release folder out of a wheelhouse, wholly or not at all.
+# PYTHON RELEASE ARCHIVE PIP: the interpreter, the folder, the wheelhouse's tar, the name of the pip wheel in it.
+set -eu
+umask 022
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+python=$1 release=$2 archive=$3 pip=$4
+
+built=
+clean() {
+  rm -f "$archive"
+  [ -n "$built" ] || rm -rf "$release"
+}
+trap clean EXIT
+trap 'exit 1' HUP INT TERM
+
+rm -rf "$release"
+mkdir "$release" "$release/house"
+# Not in /tmp: that may be full, or somebody else's.
+export TMPDIR="$release/house"
+"$python" -I -m tarfile -e "$archive" "$release/house" >/dev/null
+# Without pip: distributions keep ensurepip in a package of its own, and the wheelhouse brings pip anyway.
+"$python" -I -m venv --without-pip "$release"
+"$release/bin/python" -I "$release/house/$pip/pip" --isolated --quiet --no-cache-dir install --no-index \
+  --find-links "$release/house" --only-binary=:all: --require-hashes --no-deps \
+  --requirement "$release/house/requirements.txt"
+rm -rf "$release/house"
+# The service user must be able to read its code, and to change none of it.
+chown -R root:root "$release"
+chmod -R u=rwX,go=rX "$release"
+if [ -e /sys/fs/selinux/enforce ] && command -v restorecon >/dev/null; then restorecon -R "${release%/releases/*}"; fi
+"$release/bin/gua" --version
+basename "$release" >"$release/.complete"
+sync -f "$release" 2>/dev/null || sync
+built=yes

@@ -1,0 +1,43 @@
+"""Our playbooks: where they lie, and the command that runs one of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gua.errors import GuaError
+from gua_fleet.agent_wheel import find_checkout
+from gua_fleet.inventory.source import ansible_configs
+
+PLAYBOOKS = ("deploy", "upgrade", "rollback", "undeploy", "enroll")
+
+
+class PlaybooksMissing(GuaError):
+    """This installation has no playbooks; the message says what to do."""
+
+
+def playbook_folder(checkout: Path | None) -> Path:
+    """Where the playbooks lie: in the checkout this code runs from, else in the installed package.
+
+    Raises PlaybooksMissing.
+    """
+    folder = checkout / "ansible" if checkout is not None else Path(__file__).with_name("ansible")
+    if not (folder / "deploy.yml").is_file():
+        raise PlaybooksMissing(f"no playbooks in {folder}: install gua-fleet anew")
+    return folder
+
+
+def playbook_command(name: str, inventory: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """What runs the playbook `name`. inventory, arguments: as `ansible-playbook` takes them."""
+    playbook = playbook_folder(find_checkout()) / f"{name}.yml"
+    # Not the script `ansible-playbook`: there may be another one on PATH, with another Python.
+    return [sys.executable, "-m", "ansible", "playbook", *inventory, str(playbook), *arguments]
+
+
+def playbook_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What Ansible runs with: the site's own ansible.cfg where there is one, else the one beside our playbooks."""
+    if any(config.is_file() for config in ansible_configs(environ)):
+        return dict(environ)
+    return {**environ, "ANSIBLE_CONFIG": str(playbook_folder(find_checkout()) / "ansible.cfg")}

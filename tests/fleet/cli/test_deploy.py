@@ -1,0 +1,99 @@
+"""`gua-fleet deploy` and its kin: the right playbook, the user's arguments, Ansible's own exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gua import __version__
+from gua_fleet import deploy
+from gua_fleet.cli.main import main
+from gua_fleet.deploy import PLAYBOOKS, PlaybooksMissing, playbook_environment, playbook_folder
+
+ROOT = Path(__file__).parents[3]
+
+
+Ask = Callable[..., list[str]]
+
+
+@pytest.fixture
+def command_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
+    """What ansible-playbook is told when `gua-fleet` is given these arguments."""
+    became: list[list[str]] = []
+
+    def become(program: str, command: list[str], environment: dict[str, str]) -> None:
+        became.append(command)
+        raise SystemExit(0)
+
+    def ask(*arguments: str) -> list[str]:
+        with contextlib.suppress(SystemExit):
+            main([*arguments])
+        command = became.pop()
+        assert command[:4] == [sys.executable, "-m", "ansible", "playbook"]
+        return command[4:]
+
+    monkeypatch.setattr(os, "execve", become)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GUA_FLEET_HOSTS", raising=False)
+    return ask
+
+
+@pytest.mark.parametrize("name", PLAYBOOKS)
+def test_each_command_runs_the_playbook_of_its_name(command_of: Ask, name: str) -> None:
+    assert command_of(name, "--hosts", "a,b")[:3] == ["-i", "a,b", str(ROOT / "ansible" / f"{name}.yml")]
+
+
+def test_options_and_what_stands_behind_the_dashes_reach_ansible_in_that_order(command_of: Ask) -> None:
+    given = ["-l", "gpu01", "-e", "a=1", "-e", "@file.yml", "--vault-id", "x@prompt", "--", "--check", "--diff", "-K"]
+    assert command_of("deploy", "-i", "a,", *given)[3:] == [
+        "--limit", "gpu01", "-e", "a=1", "-e", "@file.yml", "--vault-id", "x@prompt", "--check", "--diff", "-K",
+    ]  # fmt: skip
+
+
+def test_an_upgrade_names_this_version_unless_the_user_does(command_of: Ask) -> None:
+    own = f"gua_agent_version={__version__}"
+    assert command_of("upgrade", "-i", "a,", "-e", "gua_agent_version=7")[3:] == [
+        "-e", own, "-e", "gua_agent_version=7",
+    ]  # fmt: skip
+    assert own not in command_of("deploy", "-i", "a,")
+
+
+def test_without_an_inventory_it_is_one_line_and_status_2(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GUA_FLEET_HOSTS", raising=False)
+    assert main(["deploy"]) == 2
+    assert "give --hosts FILE" in capsys.readouterr().err
+
+
+def test_a_site_with_its_own_ansible_cfg_keeps_it(tmp_path: Path) -> None:
+    own = tmp_path / "mine.cfg"
+    own.write_text("[defaults]\n")
+    environ = {"ANSIBLE_CONFIG": str(own)}
+    assert playbook_environment(environ) == environ
+
+
+def test_an_installation_without_playbooks_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(deploy, "__file__", str(tmp_path / "deploy.py"))
+    with pytest.raises(PlaybooksMissing, match="install gua-fleet anew"):
+        playbook_folder(None)
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--list-hosts"], 0), (["--no-such-option"], 2)])
+def test_ansibles_exit_status_is_passed_on(arguments: list[str], status: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gua_fleet", "rollback", "--hosts", "gpu01,", "--", *arguments],
+        capture_output=True, text=True,
+        env={**os.environ, "ANSIBLE_HOME": str(tmp_path), "PYTHONPATH": f"{ROOT}/agent:{ROOT}/fleet"},
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert "inventory: gpu01," in done.stderr
+    assert ("gpu01" in done.stdout) == (status == 0)
