@@ -14,13 +14,15 @@ from gua.collect import TickSource
 from gua.config import Settings
 from gua.errors import DatabaseMissing, DatabaseUnusable
 from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
-from gua.model import KnownDevice, Tick, TickStatus
+from gua.model import FIRST_SAMPLE, READING_UTIL, CardTick, KnownDevice, Reason, Tick, TickStatus
 from gua.observation import SCHEMA, Observation, to_cards, to_errors
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.recording import open_recording
 from gua.report.document import HostInfo
 from gua.units import to_iso
 
+# The counters of MIG instances need a tenth of a second between two looks; a card's own point reading covers as much.
+_SECOND_LOOK_S = 0.2
 _PUSH_RESULTS = {"never": "not-asked", "auto": "not-enrolled"}
 
 
@@ -58,7 +60,7 @@ def observe(source: TickSource, clock: Clock, settings: Settings, asked: Asked) 
     Where this user may not write, the observation is answered unstored and says so. A tick without NVML is not stored.
     """
     known, unread = _known_devices(asked.database)
-    tick = source.collect(ts_ms=clock.now_ms(), cover_ms=asked.cover_ms, known=known)
+    tick = _collect(source, clock, asked.cover_ms, known)
     status = _status(tick, known, history_read=unread is None)
     errors = _errors(tick, status, unread)
     stored = _store(tick, clock, settings, asked) if status in ("ok", "partial") else _Stored(_why_not(status))
@@ -74,6 +76,20 @@ def observe(source: TickSource, clock: Clock, settings: Settings, asked: Asked) 
         "errors": errors,
     }
     return Observed(document, errors[0] if status == "error" else stored.reason if stored.failed else None)
+
+
+def _collect(source: TickSource, clock: Clock, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+    """One tick; a second one where the first could only begin to measure what a held MIG instance does."""
+    tick = source.collect(ts_ms=clock.now_ms(), cover_ms=cover_ms, known=known)
+    if any(_only_begun(card) for card in tick.cards):
+        clock.sleep_s(_SECOND_LOOK_S)
+        tick = source.collect(ts_ms=clock.now_ms(), cover_ms=cover_ms, known=known)
+    return tick
+
+
+def _only_begun(card: CardTick) -> bool:
+    fault = card.reading.faults.get(READING_UTIL)
+    return card.verdict.reason is Reason.UTIL_UNAVAILABLE and fault is not None and fault.error == FIRST_SAMPLE
 
 
 def _status(tick: Tick, known: Sequence[KnownDevice], *, history_read: bool) -> str:

@@ -6,7 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from gua.cli.common import add_fake_option, add_store_options, locate_database, open_settings, tell
+from gua.cli.common import (
+    add_fake_option,
+    add_store_options,
+    keep_sampling_to_findings,
+    locate_database,
+    open_settings,
+    tell,
+)
 from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus, NotEnrolled
 
@@ -46,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     become_owner(location.path)
     if not options.fake:
         _respect_pause(location.path, clock.now_ms())
+    keep_sampling_to_findings()
     source = open_source(settings, clock, fake=options.fake)
     try:
         observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake))
