@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gua.cli.common import add_store_options, open_settings
+from gua.cli.common import add_cloud_option, add_store_options, open_settings
 from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus
 
@@ -15,6 +15,8 @@ _DEADLINE_S = 7.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_store_options(parser)
+    parser.add_argument("--cloud", action="store_true", help="ask the board too, whether it takes this host's token")
+    add_cloud_option(parser)
     add_format_option(parser)
     add_frame_option(parser)
 
@@ -22,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the checks and print them."""
     from gua.clock import SystemClock
+    from gua.cloud.config import config_path
     from gua.doctor.render_text import render_doctor
     from gua.doctor.run import run_doctor
     from gua.location import database_path
@@ -29,11 +32,14 @@ def run(options: argparse.Namespace) -> int:
 
     settings = open_settings(options)
     clock = SystemClock()
+    location = database_path(options.db, settings.store_path)
     document = run_doctor(
         sampler=WorkerClient(deadline_s=min(_DEADLINE_S, settings.nvml_deadline_ms / 1000), clock=clock),
         clock=clock,
-        location=database_path(options.db, settings.store_path),
+        location=location,
         trust_pid_namespace=settings.trust_pid_namespace,
+        enrolment=config_path(options.config, location.path),
+        ask_board=options.cloud,
     )
     if options.format == "json" or options.frame is not None:
         emit_document(document, options.frame)

@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("gua.cli.report", "what the GPUs did: worked, held, free, not seen, and by whom"),
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
+    "enroll": ("gua.cli.enroll", "enrol this host with a board, by a one-time token"),
+    "unenroll": ("gua.cli.unenroll", "forget this host's token for the board"),
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),
     "resume": ("gua.cli.resume", "end a pause"),
     "card": ("gua.cli.card", "list the cards of this host's history, or retire one that is gone"),

@@ -148,14 +148,15 @@ def _check_rights(file: IO[bytes], path: Path, warn: Callable[[str], None], *, r
 class ConfigWriter:
     """Writes the enrolment of this host; what can fail fails before the one-time token is used, where possible."""
 
-    def __init__(self, path: Path, file: IO[str], beside: Path) -> None:
-        self._path, self._file, self._beside = path, file, beside
+    def __init__(self, path: Path, handle: int, beside: Path) -> None:
+        self._path, self._handle, self._beside = path, handle, beside
 
     def save(self, config: CloudConfig) -> None:
         """Put it in place. Raises OSError."""
-        self._file.write(config.to_json())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        rest = config.to_json().encode("ascii")
+        while rest:
+            rest = rest[os.write(self._handle, rest) :]
+        os.fsync(self._handle)
         os.replace(self._beside, self._path)
 
 
@@ -174,12 +175,12 @@ def open_config_writer(path: Path, owner: Optional[tuple[int, int]] = None) -> I
     except OSError as exc:
         raise GuaError(f"{_named(path)} cannot be written: {exc.strerror}; name another with --config") from exc
     try:
-        with open(handle, "w", encoding="ascii") as file:
-            os.fchmod(handle, MODE)
-            if owner is not None:
-                os.fchown(handle, *owner)
-            yield ConfigWriter(path, file, beside)
+        os.fchmod(handle, MODE)
+        if owner is not None:
+            os.fchown(handle, *owner)
+        yield ConfigWriter(path, handle, beside)
     finally:
+        os.close(handle)
         with contextlib.suppress(OSError):
             beside.unlink()
 

@@ -9,10 +9,8 @@ from typing import Optional
 
 from gua.clock import Clock
 from gua.cloud.backoff import LONGEST_S, backoff_s
-from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
-from gua.cloud.sender import PayloadUnbuildable, StateSender
-from gua.cloud.server_url import is_plain_http
+from gua.cloud.sender import PayloadUnbuildable, StateSender, open_sender
 from gua.config import Settings
 from gua.errors import GuaError, PayloadRefused, TokenRefused
 from gua.model import Tick
@@ -143,8 +141,6 @@ def _pushes(failures: int) -> str:
 
 def open_pusher(settings: Settings, cloud_config: CloudConfig, clock: Clock) -> Pusher:
     """The pusher of a daemon, at work. Contacts nobody before the first state is offered."""
-    if is_plain_http(cloud_config.server_url):
-        logger.warning("%s is not encrypted: everybody on the way can read the token", cloud_config.server_url)
     logger.info("pushing to %s as %s", cloud_config.server_url, cloud_config.display_name)
-    sender = StateSender(cloud_config, BoardClient(cloud_config.server_url), logger.warning)
+    sender = open_sender(cloud_config, logger.warning)
     return Pusher(sender, clock, settings.interval_ms / 1000)

@@ -10,6 +10,7 @@ from typing import Optional
 from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
 from gua.cloud.payload import Payload, Sender, to_payload
+from gua.cloud.server_url import is_plain_http
 from gua.errors import GuaError, PayloadRefused
 from gua.host import hostname
 from gua.model import Tick
@@ -78,6 +79,13 @@ class StateSender:
         for line in sorted(left_out - self._left_out):
             self._tell(line)
         self._left_out = left_out
+
+
+def open_sender(config: CloudConfig, tell: Callable[[str], None]) -> StateSender:
+    """The sender of an enrolment. Contacts nobody yet."""
+    if is_plain_http(config.server_url):
+        tell(f"{config.server_url} is not encrypted: everybody on the way can read this host's token")
+    return StateSender(config, BoardClient(config.server_url), tell)
 
 
 def names_an_addition(names: tuple[str, ...]) -> bool:
