@@ -9,6 +9,10 @@
     │   ├── DatabaseForbidden   1  this user may not read it: names the group that may
     │   └── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
     ├── NotEnrolled             2  a push was asked for and this host has no board
+    ├── AlreadyEnrolled         2  it has one, and was not told to forget it
+    ├── BoardFailed             1  the board could not be reached, or answered something else than yes
+    │   ├── TokenRefused        1  the board does not know this host's token: enrol again
+    │   └── PayloadRefused      1  the board will never take this body; another one may pass
     ├── Paused                  4  somebody asked that the driver be left alone, and that still stands
     └── FrameError              1  a remote answer is missing, torn or not framed
 
@@ -18,6 +22,7 @@ A message is one line. It is shown to people, so it holds no traceback and no se
 from __future__ import annotations
 
 import enum
+from typing import Optional
 
 
 class ExitStatus(enum.IntEnum):
@@ -86,6 +91,42 @@ class NotEnrolled(GuaError):
 
     exit_status = ExitStatus.USAGE
     code = "not_enrolled"
+
+
+class AlreadyEnrolled(GuaError):
+    """This host is enrolled with a board; enrolling again must be asked for."""
+
+    exit_status = ExitStatus.USAGE
+    code = "already_enrolled"
+
+
+class BoardFailed(GuaError):
+    """The board could not be reached, or its answer was no success. The same may work later.
+
+    retry_after_s: how long the board asked to be left alone, None when it did not say.
+    """
+
+    code = "board_failed"
+    retry_after_s: Optional[int] = None
+
+
+class TokenRefused(BoardFailed):
+    """The board refuses the token (401, 403): only enrolling again, or the board's people, can mend that."""
+
+    code = "token_refused"
+
+
+class PayloadRefused(BoardFailed):
+    """The board refuses this body (400, 413, 422), now and ever.
+
+    names: what its detail names, as paths or words; to find out whether it lacks a newer revision.
+    """
+
+    code = "payload_refused"
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class Paused(GuaError):

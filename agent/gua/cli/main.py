@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "top": ("gua.cli.top", "what every card does now, live in a terminal"),
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
+    "enroll": ("gua.cli.enroll", "enrol this host with a board, by a one-time token"),
+    "unenroll": ("gua.cli.unenroll", "forget this host's token for the board"),
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),
     "resume": ("gua.cli.resume", "end a pause"),
     "card": ("gua.cli.card", "list the cards of this host's history, or retire one that is gone"),

@@ -206,8 +206,3 @@ def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_
         )
     bad = last.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
     return Check("daemon", WARN if bad else OK, summary, "see the check of NVML" if bad else None, details)
-
-
-def check_cloud() -> Check:
-    """Pushing to a board needs enrolment."""
-    return Check("cloud", SKIP, "not enrolled with a board")

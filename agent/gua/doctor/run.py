@@ -11,7 +11,7 @@ from typing import Any, Optional
 from gua.clock import Clock
 from gua.collect import Sampler
 from gua.daemon.pause import refuse_when_paused
-from gua.doctor import database, driver, host, modes, sandbox
+from gua.doctor import cloud, database, driver, host, modes, sandbox
 from gua.doctor.beside import Beside
 from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
@@ -47,6 +47,7 @@ def run_doctor(
     clock: Clock,
     location: Location,
     trust_pid_namespace: bool,
+<<<<<<< HEAD
     left_s: float = BUDGET_S,
     dev: Path = Path("/dev"),
 ) -> dict[str, Any]:
@@ -54,10 +55,21 @@ def run_doctor(
 
     sampler: asked once, as the daemon asks, and closed here; see `sampling_deadline_s`. left_s: all else is awaited
     for what the sample leaves of these seconds.
+=======
+    dev: Path = Path("/dev"),
+    enrolment: Optional[Path] = None,
+    ask_board: bool = False,
+) -> dict[str, Any]:
+    """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
+
+    sampler: asked once, as the daemon asks, and closed here. Its deadline must leave room within ten seconds: all
+    else is awaited for what is left of them. enrolment: its file, None: beside the database. ask_board: contact it.
+>>>>>>> c1
     """
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
     storing = Beside(lambda: database.look(location.path, now_ms))
+    board = Beside(lambda: cloud.look(enrolment or location.path.with_name(cloud.FILE_NAME), ask_board=ask_board))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
@@ -74,6 +86,7 @@ def run_doctor(
         smi_help="" if help_text is None else help_text.answer(until_s - clock.monotonic_s()).text,
         unit=unit.answer(until_s - clock.monotonic_s()).text,
         storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
+        cloud=board.result(until_s - clock.monotonic_s()) or cloud.no_answer(ask_board=ask_board),
     )
     judged_ms = clock.now_ms()  # after the history was read: a tick stored meanwhile is not of the future
     return to_document(_checks(seen, location, judged_ms, dev, trusted=trust_pid_namespace), judged_ms)
@@ -89,6 +102,7 @@ class _Seen:
     smi_help: str
     unit: str
     storage: database.Storage
+    cloud: Check
 
 
 def _sample(sampler: Sampler, database_path: Path, now_ms: int) -> Snapshot:
@@ -143,7 +157,7 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         seen.storage.rights,
         seen.storage.filesystem,
         database.check_daemon(seen.storage.running, history, now_ms=now_ms, gpu_less=gpu_less),
-        database.check_cloud(),
+        seen.cloud,
     ]
 
 
