@@ -14,7 +14,7 @@ from gua_fleet.prompt import ask_secret
 from gua_fleet.secrets import Ask
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
-_ANSWERED = frozenset({Outcome.OK, Outcome.NO_GPU, Outcome.NO_HISTORY})
+_ANSWERED = frozenset({Outcome.OK, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY})
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ def exit_status(
 ) -> ExitStatus:
     """OK when at most `allow_missing` hosts failed, NOBODY_ANSWERED when no host answered at all, else FAILED.
 
-    A host without a GPU or without history did answer. One in maintenance or skipped neither answers nor fails.
+    A host without a GPU or without history, or a paused one, did answer. One in maintenance or skipped neither answers
+    nor fails.
     sound: whether what a host answered is good news; bad news from any is FAILED, and is not tolerated as missing.
     """
     if not any(result.outcome in _ANSWERED for result in results):

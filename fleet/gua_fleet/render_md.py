@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
+from gua_fleet.render import Cell
 from gua_fleet.render_table import SECTIONS
 from gua_fleet.rows import Table
+from gua_fleet.show import one_line
 
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -64,3 +66,15 @@ def _list(title: str, lines: list[str]) -> str:
 def _text(text: str) -> str:
     """Text that stays text: a user may be called `<script>` or `a|b`."""
     return _MEANS_SOMETHING.sub(r"\\\1", text).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def md_line(text: str) -> str:
+    """A sentence on one line, nothing in it meaning anything to Markdown."""
+    return _text(one_line(text, 1000))
+
+
+def md_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """A pipe table under its title (none: ""). None prints `-`."""
+    cells = [tuple("-" if cell is None else one_line(str(cell), 400) for cell in row) for row in rows]
+    lines = [_row(tuple(headers)), "|".join(["", *(":--" for _ in headers), ""]), *map(_row, cells)]
+    return (f"## {_text(title)}\n\n" if title else "") + "\n".join(lines)

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "card": ("gua.cli.card", "list the cards of this host's history, or retire one that is gone"),
     "demo": ("gua.cli.demo", "record a made-up day without a GPU and report on it"),
     "config": ("gua.cli.config", "check the settings; `config --help` lists them all"),
+    "completion": ("gua.cli.completion", "print what a shell needs to complete this program's words"),
     "version": ("gua.cli.version", "print the version"),
 }
 
@@ -72,6 +73,10 @@ def run_command(
 
     settle: given the options before the command runs, to fill in what the command line leaves open.
     """
+    if "_ARGCOMPLETE" in os.environ:
+        from gua.cli.completion import answer, asked_command  # only a TAB needs it
+
+        answer(lambda: build_parser(program, commands, asked_command(commands)))
     _make_streams_safe()
     chosen = next((word for word in argv if not word.startswith("-")), None)
     options = argparse.Namespace()

@@ -19,7 +19,7 @@ def add_frame_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frame", metavar="NONCE", type=_nonce, help=argparse.SUPPRESS)
 
 
-def add_format_option(parser: argparse.ArgumentParser, people: str = "text", more: tuple[str, ...] = ()) -> None:
+def add_format_option(parser: argparse._ActionsContainer, people: str = "text", more: tuple[str, ...] = ()) -> None:
     """`--format` and `--json`; the choice is `options.format`. people: what the form for people is called."""
     words = " or ".join(["json", *more])
     parser.add_argument(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from datetime import tzinfo
@@ -16,6 +15,7 @@ from gua.report.period import named_period, parse_period
 from gua.report.zones import find_zone, local_zone_name
 from gua_fleet.anonymous import without_names
 from gua_fleet.cli.common import Answers, add_fleet_options, ask_again, ask_fleet, exit_status
+from gua_fleet.cli.view import check_output, write_output
 from gua_fleet.config import FORMATS, FleetConfig
 from gua_fleet.last_seen import load_seen, save_seen, state_path
 from gua_fleet.merge import Known, merge_reports
@@ -24,7 +24,6 @@ from gua_fleet.model import Document, HostResult
 from gua_fleet.period import fleet_window
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_table import DEFAULT_WIDTH, SECTIONS, render_fleet
-from gua_fleet.write_file import write_atomically
 
 # Instead of a rule: every host's own.
 OWN = "own"
@@ -88,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if zone is None:
         raise UsageError(f"--tz {tz}: this machine does not know that zone; write one such as Europe/Berlin or UTC")
     _check_mail(options)
-    _check_output(options.output)
+    check_output(options.output)
     rule = None if options.rules in (None, OWN) else parse_rule(options.rules)
     since_ms, until_ms = asked_window(options, clock.now_ms(), zone)
     answers = ask_hosts(options, (since_ms, until_ms), tz, rule)
@@ -160,18 +159,6 @@ def _check_mail(options: argparse.Namespace) -> None:
     check_addresses(options.mail_to, options.mail_from)
 
 
-def _check_output(output: Path | None) -> None:
-    """Raise UsageError where nothing can be written: better before all hosts are asked than after."""
-    if output is None:
-        return
-    if not output.parent.is_dir():
-        raise UsageError(f"-o {output}: there is no directory {output.parent}; make it first")
-    if output.is_dir():
-        raise UsageError(f"-o {output}: is a directory; name a file in it")
-    if not os.access(output if output.exists() and not output.is_file() else output.parent, os.W_OK):
-        raise UsageError(f"-o {output}: cannot be written")
-
-
 def _show(document: Document, options: argparse.Namespace) -> None:
     if options.output is None and options.format == "table":
         screen = read_screen(sys.stdout, pipe_columns=DEFAULT_WIDTH)
@@ -184,11 +171,7 @@ def _show(document: Document, options: argparse.Namespace) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         return
-    try:
-        write_atomically(options.output, content)
-    except OSError as exc:
-        raise GuaError(f"-o {options.output}: cannot be written: {exc.strerror}") from exc
-    sys.stderr.write(f"report: {options.output}\n")
+    write_output(options.output, content)
 
 
 def rendered(document: Document, options: argparse.Namespace) -> bytes:
