@@ -5,11 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-<<<<<<< HEAD
-from gua.cli.common import add_store_options, keep_sampling_to_findings, open_settings
-=======
-from gua.cli.common import add_cloud_option, add_store_options, open_settings
->>>>>>> c1
+from gua.cli.common import add_cloud_option, add_store_options, keep_sampling_to_findings, open_settings
 from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus
 
@@ -24,12 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the checks and print them."""
-<<<<<<< HEAD
     from gua.clock import SystemClock, process_age_s
-=======
-    from gua.clock import SystemClock
     from gua.cloud.config import config_path
->>>>>>> c1
     from gua.doctor.render_text import render_doctor
     from gua.doctor.run import BUDGET_S, run_doctor, sampling_deadline_s
     from gua.location import database_path
@@ -37,21 +29,14 @@ def run(options: argparse.Namespace) -> int:
 
     settings = open_settings(options)
     clock = SystemClock()
-<<<<<<< HEAD
     left_s = BUDGET_S - process_age_s()  # a loaded host takes seconds to start a program
     keep_sampling_to_findings()
-=======
     location = database_path(options.db, settings.store_path)
->>>>>>> c1
     document = run_doctor(
         sampler=WorkerClient(deadline_s=sampling_deadline_s(left_s, settings.nvml_deadline_ms / 1000), clock=clock),
         clock=clock,
-<<<<<<< HEAD
         left_s=left_s,
-        location=database_path(options.db, settings.store_path),
-=======
         location=location,
->>>>>>> c1
         trust_pid_namespace=settings.trust_pid_namespace,
         enrolment=config_path(options.config, location.path),
         ask_board=options.cloud,

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
-<<<<<<< HEAD
 from gua.cli.common import (
+    add_cloud_option,
     add_fake_option,
     add_store_options,
     keep_sampling_to_findings,
@@ -16,9 +16,6 @@ from gua.cli.common import (
     open_settings,
     tell,
 )
-=======
-from gua.cli.common import add_cloud_option, add_fake_option, add_store_options, locate_database, open_settings, tell
->>>>>>> c1
 from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import ExitStatus, GuaError
 

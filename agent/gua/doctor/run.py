@@ -47,24 +47,15 @@ def run_doctor(
     clock: Clock,
     location: Location,
     trust_pid_namespace: bool,
-<<<<<<< HEAD
     left_s: float = BUDGET_S,
-    dev: Path = Path("/dev"),
-) -> dict[str, Any]:
-    """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
-
-    sampler: asked once, as the daemon asks, and closed here; see `sampling_deadline_s`. left_s: all else is awaited
-    for what the sample leaves of these seconds.
-=======
     dev: Path = Path("/dev"),
     enrolment: Optional[Path] = None,
     ask_board: bool = False,
 ) -> dict[str, Any]:
     """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
 
-    sampler: asked once, as the daemon asks, and closed here. Its deadline must leave room within ten seconds: all
-    else is awaited for what is left of them. enrolment: its file, None: beside the database. ask_board: contact it.
->>>>>>> c1
+    sampler: asked once, as the daemon asks, and closed here; see `sampling_deadline_s`. left_s: all else is awaited
+    for what the sample leaves of these seconds. enrolment: its file, None: beside the database. ask_board: contact it.
     """
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
