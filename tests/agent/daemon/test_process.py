@@ -38,11 +38,12 @@ def test_it_ticks_and_stops_on_a_signal_within_a_second(tmp_path: Path, nvml_sce
 
 
 def test_a_second_daemon_on_the_same_database_is_refused_in_one_line(tmp_path: Path) -> None:
-    with running_daemon(tmp_path, "--fake"):
+    with running_daemon(tmp_path, "--fake") as daemon:
         wait_for_ticks(tmp_path, 1)
         second = run_gua(tmp_path, "daemon", "--foreground", "--fake")
         assert second.returncode == 1
-        assert second.stderr.splitlines()[-1] == f"gua: another gua daemon already samples into {tmp_path}/gua.db"
+        first = f"another gua daemon (pid {daemon.process.pid})"
+        assert second.stderr.splitlines()[-1] == f"gua: {first} already samples into {tmp_path}/gua.db"
         other = run_gua(tmp_path, "sync-once", "--push", "never", "--fake")
         assert other.returncode == 0, other.stderr
 
