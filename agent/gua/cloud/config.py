@@ -114,7 +114,7 @@ def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> s
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             _check_rights(file, path, warn, repair=repair)
             return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as exc:
         raise ConfigError(

@@ -7,7 +7,7 @@ import re
 # Goes into an HTTP header as it is. What does not fit there must not get there: the error would quote it.
 _FIT = re.compile(r"[\x21-\x7e]{1,4096}")
 # Fewer letters in common with a token are chance.
-_TELLING = 6
+_TELLING = 8
 
 
 class Token:
