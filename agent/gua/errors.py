@@ -3,6 +3,7 @@
     GuaError                    1  something failed; the message names what, where, and what to do
     ├── UsageError              2  the command line
     ├── ConfigError             2  a settings file or environment variable: names file and key
+    │   └── EnrolmentForbidden  2  the enrolment is there, and this user may not read it
     ├── DatabaseMissing         2  no database there yet
     ├── NoGpu                   2  no NVIDIA device on the PCI bus, so there is no history to read
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
@@ -54,6 +55,12 @@ class ConfigError(GuaError):
 
     exit_status = ExitStatus.USAGE
     code = "config"
+
+
+class EnrolmentForbidden(ConfigError):
+    """This host is enrolled with a board, by a file that is not for this user."""
+
+    code = "enrolment_forbidden"
 
 
 class DatabaseMissing(GuaError):

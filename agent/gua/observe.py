@@ -134,7 +134,7 @@ def _known_devices(database: Path) -> tuple[tuple[KnownDevice, ...], Optional[st
 
 
 def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Stored:
-    if not _may_write(asked.database):
+    if not may_write(asked.database):
         return _Stored(f"no permission to write {asked.database}")
     try:
         with open_recording(asked.database, clock, fake=asked.fake, alone=False) as writer:
@@ -145,7 +145,7 @@ def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Store
     return _read_back(asked.database)
 
 
-def _may_write(database: Path) -> bool:
+def may_write(database: Path) -> bool:
     """Whether this user may write the database and the side files next to it."""
     if os.path.exists(database) and not os.access(database, os.W_OK):
         return False

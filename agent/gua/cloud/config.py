@@ -13,7 +13,7 @@ from typing import IO, Any, Optional
 
 from gua.cloud.server_url import check_server_url
 from gua.cloud.token import Token
-from gua.errors import ConfigError, GuaError, NotEnrolled, UsageError
+from gua.errors import ConfigError, EnrolmentForbidden, GuaError, NotEnrolled, UsageError
 from gua.host import read_machine_id
 from gua.text import shown
 
@@ -116,10 +116,10 @@ def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> s
             return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):
         pass
+    except PermissionError as exc:
+        raise EnrolmentForbidden(f"{_named(path)} is not for this user; it is the daemon's user's alone") from exc
     except OSError as exc:
-        raise ConfigError(
-            f"{_named(path)} cannot be read: {exc.strerror}; it is for the user that runs the daemon only"
-        ) from exc
+        raise ConfigError(f"{_named(path)} cannot be read: {exc.strerror}") from exc
     raise NotEnrolled(f"this host is not enrolled with a board ({_named(path)} is not there); run `gua enroll` first")
 
 
