@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gua.cloud.backoff import LONGEST_S, backoff_s
@@ -6,6 +6,7 @@ from gua.cloud.backoff import LONGEST_S, backoff_s
 CHANCES = st.floats(0.0, 1.0)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**6), st.floats(0.05, 86_400.0), CHANCES)
 def test_it_never_waits_longer_than_five_minutes_nor_not_at_all(failures: int, first_s: float, chance: float) -> None:
     assert 0 < backoff_s(failures, first_s, chance) <= LONGEST_S

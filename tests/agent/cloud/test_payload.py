@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gua.classify import classify, evidence_of
@@ -182,6 +182,7 @@ def cards(draw: st.DrawFn) -> CardTick:
     return CardTick(reading, evidence_of(reading), classify(evidence_of(reading)), holders)
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(cards(), max_size=3), st.sampled_from(TickStatus), st.sampled_from([1, 2]))
 def test_whatever_a_driver_says_fits_the_contract(made: list[CardTick], status: TickStatus, revision: int) -> None:
     told = body(tick(MONDAY, *made, status=status), revision)

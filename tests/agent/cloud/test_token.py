@@ -2,7 +2,7 @@ import pickle
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gua.cloud.token import Token
@@ -26,6 +26,7 @@ def test_what_fits_no_header_is_refused_without_being_quoted(text: str) -> None:
     assert text == "" or text not in str(caught.value)
 
 
+@settings(deadline=None)
 @given(SECRETS, st.text(max_size=20), st.text(max_size=20), st.data())
 def test_no_telling_part_of_it_is_left_in_a_text(secret: str, before: str, after: str, data: st.DataObject) -> None:
     """Whole, or a part of eight letters and more; shorter ones may be a word of the language."""
