@@ -34,6 +34,11 @@ class CloudConfig:
     token_prefix: str
     machine_id: str = ""
 
+    @property
+    def shown_prefix(self) -> str:
+        """What people may see of the token; less than the board says where it says nearly all."""
+        return shown(self.token_prefix[: len(self.agent_token.reveal()) // 2], 20)
+
     def to_json(self) -> str:
         """The file's text, secret included."""
         fields = {

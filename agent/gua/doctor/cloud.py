@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 from gua.cloud.config import load_config
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
@@ -24,8 +26,11 @@ def look(path: Path, *, ask_board: bool) -> Check:
     except NotEnrolled:
         return Check(_ID, SKIP, "not enrolled with a board", None, {"enrolled": False})
     except EnrolmentForbidden:
-        summary = "enrolled; only the daemon's user can read the enrolment"
-        return Check(_ID, SKIP, summary, "run the doctor as that user to have it checked", {"enrolled": True})
+        there = os.path.exists(path)  # not to be told where even the folder is closed
+        summary = "enrolled; only" if there else "cannot tell: only"
+        summary += " the daemon's user may look at the enrolment"
+        details: dict[str, Any] = {"enrolled": True if there else None}
+        return Check(_ID, SKIP, summary, "run the doctor as that user to have it checked", details)
     except ConfigError as exc:
         what, _, cure = str(exc).partition("; ")
         return Check(_ID, WARN, what, cure or None, {"enrolled": True})

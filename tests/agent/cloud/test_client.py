@@ -14,6 +14,7 @@ from gua.errors import BoardFailed, PayloadRefused, TokenRefused
 from tests.agent.cloud.enrolled import AGENT_TOKEN
 from tests.agent.store.ticks import MONDAY, card, tick
 from tests.board import Authority, Board, Misdeed, running_board
+from tests.board.tunnel import running_tunnel
 
 TOKEN = Token(AGENT_TOKEN)
 BODY = to_payload(tick(MONDAY, card()), Sender("node-1", "", ""), 2).body
@@ -125,6 +126,21 @@ def test_the_environments_proxy_is_used(board: Board, monkeypatch: pytest.Monkey
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     push(board.url)
     assert board.paths[1][0] == "/agent/v1/observations"
+
+
+def test_a_certificate_is_verified_behind_a_proxy_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    with running_board(context=authority.server_context("localhost")) as board, running_tunnel() as tunnel:
+        board.agents[AGENT_TOKEN] = "host-1"
+        monkeypatch.setenv("https_proxy", f"http://alice:hunter2@127.0.0.1:{tunnel.port}")
+        assert "its certificate is not trusted" in str(failure(board.url))
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.bundle))
+        push(board.url)
+        tunnel.refuses = True
+        refused = str(failure(board.url))
+    assert (len(board.taken), tunnel.asked) == (1, [board.url.split("/")[-1]] * 3)
+    assert "the proxy" in refused
+    assert "hunter2" not in refused
 
 
 def test_the_password_file_is_not_used(board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,3 +117,10 @@ def test_where_it_is_kept() -> None:
     assert config_path(None, database, {}) == Path("/var/lib/gua/cloud.json")
     assert config_path(None, database, {"GUA_CONFIG": "/a"}) == Path("/a")
     assert config_path(Path("/b"), database, {"GUA_CONFIG": "/a"}) == Path("/b")
+
+
+def test_a_prefix_that_tells_the_token_is_cut() -> None:
+    def prefix(told: str) -> str:
+        return CloudConfig(URL, "h", "n", Token("gua_secret"), told).shown_prefix
+
+    assert (prefix("gua_"), prefix("gua_secret")) == ("gua_", "gua_s")

@@ -173,6 +173,12 @@ def test_a_broken_driver_is_a_heartbeat_with_the_version_it_had(board: Board, pu
     assert board.taken[1]["host"]["driverVersion"] == "550.90.07"
 
 
+def test_nvml_without_a_card_of_those_on_the_bus_is_a_heartbeat(board: Board, pusher: Pusher) -> None:
+    pusher.offer(tick(MONDAY))
+    wait_until(lambda: len(board.taken) == 1, "the heartbeat")
+    assert (board.taken[0]["collectionStatus"], board.taken[0]["errors"]) == ("error", ["nvml_init_failed"])
+
+
 def test_a_state_that_cannot_be_told_is_said_and_the_next_one_sent(
     board: Board, pusher: Pusher, caplog: pytest.LogCaptureFixture
 ) -> None:
