@@ -25,7 +25,16 @@ from gua.demo.history import fill
 from gua.demo.profile import DEMO_HOSTS
 from gua.demo.recording import open_demo_writer
 from gua.doctor.check import QUESTIONS
+from gua.ledger.explain_user import explain_user
+from gua.ledger.holds import Wanted, build_holds
+from gua.ledger.page import render_text
+from gua.ledger.render_explain import explain_page
+from gua.ledger.render_holds import holds_page
 from gua.location import Location
+from gua.store.database import open_reader
+from gua.top.frame import Shown, frame, keys_line, plain_text
+from gua.top.sources import StoreSource
+from gua.units import to_iso
 from gua_fleet.anonymous import without_names
 from gua_fleet.ask import ask_inventory
 from gua_fleet.cli import report
@@ -33,17 +42,29 @@ from gua_fleet.cli.demo import closing_text
 from gua_fleet.cli.main import COMMANDS as FLEET_COMMANDS
 from gua_fleet.config import KEYS as FLEET_KEYS
 from gua_fleet.demo.fleet import database, make_fleet
+from gua_fleet.free import Wanted as WantedCards
+from gua_fleet.free import find_free, parse_memory_mb
+from gua_fleet.holds import Filter, current_holds
 from gua_fleet.inventory.load import load_inventory
 from gua_fleet.merge import Known, merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
 from gua_fleet.outcomes import MEANINGS
 from gua_fleet.people import Excuse
+from gua_fleet.present import HostNow, Knowledge, fleet_now
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_csv import render_csv
 from gua_fleet.render_html import render_html
 from gua_fleet.render_mail import render_mail
 from gua_fleet.render_table import render_fleet
 from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.top.board import Board
+from gua_fleet.top.frame import Picture, compose, plain
+from gua_fleet.view import rendered as rendered_view
+from gua_fleet.view_doctor import doctor_view
+from gua_fleet.view_free import free_view
+from gua_fleet.view_holds import holds_view
+from gua_fleet.view_status import status_view
+from gua_fleet.view_sync import sync_view
 
 ROOT = Path(__file__).parent.parent
 # A Monday morning, so that the week is whole.
@@ -64,9 +85,13 @@ class StandingClock:
         raise AssertionError("nothing on a screen waits")
 
 
+DEMO_SEEN = {"gpu04": Seen("2026-02-27T16:30:00Z", 8, {})}
+
+
 def fleet_demo() -> str:
-    """What `make demo` prints, made by the same functions, at a moment that stays."""
-    return render_fleet(demo_document()) + closing_text(Path("gua-demo/inventory.yml"), ".venv/bin/gua-fleet")
+    """The begin and the end of what `make demo` prints, made by the same functions, at a moment that stays."""
+    begin, _, _ = render_fleet(demo_document()).partition("\n\nBy group\n")
+    return f"{begin}\n\n...\n" + closing_text(Path("gua-demo/inventory.yml"), ".venv/bin/gua-fleet")
 
 
 @lru_cache(maxsize=1)
@@ -82,19 +107,113 @@ def demo_document() -> Document:
 
 
 def _demo_document(directory: Path) -> Document:
+    answers = _demo_answers(directory, SINCE_MS)
+    known = Known(
+        excuses=[Excuse("paper deadline until Friday", user="chen")],
+        seen=DEMO_SEEN,
+    )
+    return merge_reports(answers, since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC", generated_at_ms=NOW_MS, known=known)
+
+
+def _demo_answers(directory: Path, since_ms: int) -> list[HostResult]:
     inventory = make_fleet(directory, now_ms=NOW_MS, utc_offset_ms=0)
-    probe = report_probe(since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC")
+    probe = report_probe(since_ms=since_ms, until_ms=NOW_MS, tz="UTC")
     results = [
-        _local_result(host, directory) if host.connection == "local" else None
+        _local_result(host, directory, since_ms) if host.connection == "local" else None
         for host in load_inventory(str(inventory)).hosts
     ]
     asked = ask_inventory(load_inventory(str(inventory), limit="gpu04"), probe, SweepSettings(1, 20.0, False))
-    answers = [result or asked.results[0] for result in results]
-    known = Known(
-        excuses=[Excuse("paper deadline until Friday", user="chen")],
-        seen={"gpu04": Seen("2026-02-27T16:30:00Z", 8, {})},
-    )
-    return merge_reports(answers, since_ms=SINCE_MS, until_ms=NOW_MS, tz="UTC", generated_at_ms=NOW_MS, known=known)
+    return [result or asked.results[0] for result in results]
+
+
+@lru_cache(maxsize=1)
+def demo_day() -> tuple[tuple[HostResult, ...], tuple[HostNow, ...]]:
+    """The made-up fleet asked for its last day, and what it says of now."""
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
+        try:
+            results = tuple(_demo_answers(Path("gua-demo"), NOW_MS - 86_400_000))
+        finally:
+            os.chdir(here)
+    return results, fleet_now(results, Knowledge(seen=DEMO_SEEN))
+
+
+def free(wanted: WantedCards) -> str:
+    """`gua-fleet free` of the made-up fleet."""
+    hosts = demo_day()[1]
+    return rendered_view(free_view(find_free(hosts, wanted), wanted, hosts, generated_at=to_iso(NOW_MS)), "table", 80)
+
+
+def holds() -> str:
+    """`gua-fleet holds` of the made-up fleet."""
+    hosts = demo_day()[1]
+    found = current_holds(hosts, [Excuse("paper deadline until Friday", user="chen")], NOW_MS)
+    view = holds_view(found, Filter(), hosts, left_out=0, generated_at=to_iso(NOW_MS))
+    return rendered_view(view, "table", 80)
+
+
+def status() -> str:
+    """`gua-fleet status` of the made-up fleet."""
+    return rendered_view(status_view(*demo_day()), "table", 80)
+
+
+def fleet_doctor() -> str:
+    """`gua-fleet doctor` of hosts with faults that are common."""
+    off = _check("persistence", "warn", "persistence mode is off", "`nvidia-smi -pm 1`, or nvidia-persistenced")
+    old = _check("driver", "fail", "the kernel has driver 550.90, the library is 560.35", "reboot, or load the module")
+    found = {"gpu01": [off], "gpu02": [off], "gpu03": [off, old], "gpu04": []}
+    results = [
+        HostResult(Host(name, name), Outcome.OK, document={"ready": old not in checks, "checks": checks})
+        for name, checks in found.items()
+    ]
+    return rendered_view(doctor_view(results, {}, verbose=False), "table", 80)
+
+
+def _check(name: str, status: str, summary: str, cure: str) -> dict[str, str]:
+    return {"id": name, "status": status, "summary": summary, "cure": cure}
+
+
+def fleet_top() -> str:
+    """`gua-fleet top` of the made-up fleet, in a terminal of 80x24."""
+    results, _ = demo_day()
+    board = Board([result.host for result in results], Knowledge(seen=DEMO_SEEN), monotonic_s=lambda: 0.0)
+    for result in results:
+        board.note(result)
+    return plain(compose(board.rows(), Picture(), columns=80, lines=None, clock="12:00:00"))
+
+
+def fleet_sync() -> str:
+    """`gua-fleet sync-once` of two hosts, one of them paused."""
+    seen = {
+        "state": "idle-held",
+        "reason": None,
+        "util_pct": 0,
+        "memory_used_mb": 61_000,
+        "since": "2026-03-02T08:00:00Z",
+    }
+    holder = {"user": "alice", "process": "python", "pid": 7, "memory_mb": 60_900, "type": "compute"}
+    free_now = {**seen, "state": "truly-idle", "memory_used_mb": 3, "holders": []}
+    at = "2026-03-02T12:00:00Z"
+    base = {"name": "NVIDIA H100 80GB HBM3", "memory_total_mb": 81_559, "mig": None}
+    document: Document = {
+        "observed_at": at,
+        "status": "ok",
+        "stored": True,
+        "push": {"mode": "auto", "result": "not-enrolled"},
+        "errors": [],
+        "host": {"store_id": "s", "boot_id": "b", "scheduler": None},
+        "cards": [
+            {**base, "uuid": "GPU-0", "index": 0, "now": {**seen, "at": at, "holders": [holder]}},
+            {**base, "uuid": "GPU-1", "index": 1, "now": {**free_now, "at": at}},
+        ],
+    }
+    paused = "paused by root until 2026-03-02T13:00:00Z; `gua resume` ends it"
+    results = [
+        HostResult(Host("gpu01", "gpu01"), Outcome.OK, document=document),
+        HostResult(Host("gpu02", "gpu02"), Outcome.PAUSED, paused),
+    ]
+    return rendered_view(sync_view(results, fleet_now(results), {}, {}), "table", 80)
 
 
 def report_for_a_slide() -> str:
@@ -131,9 +250,9 @@ def report_page() -> str:
     return render_html(demo_document())
 
 
-def _local_result(host: Host, directory: Path) -> HostResult:
+def _local_result(host: Host, directory: Path, since_ms: int) -> HostResult:
     location = Location(database(directory, host.name).absolute(), "the demonstration's")
-    document = read_report(location, SINCE_MS, NOW_MS, "UTC", None, StandingClock())
+    document = read_report(location, since_ms, NOW_MS, "UTC", None, StandingClock())
     return HostResult(host, Outcome.OK, document=dict(document))
 
 
@@ -165,12 +284,59 @@ def report_csv_lines() -> str:
     return "\n".join(shown_rows) + "\n"
 
 
+def _agent_day(asked: Callable[[Path], str]) -> str:
+    """What is made of a made-up host's last day, sampled each minute, with an hour missing."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "gua.db"
+        with open_demo_writer(path, DEMO_HOSTS["gpu02"], StandingClock()) as writer:
+            for since_h, until_h in ((24, 20), (19, 0)):
+                since_ms, until_ms = (NOW_MS - hours * 3_600_000 for hours in (since_h, until_h))
+                fill(writer, DEMO_HOSTS["gpu02"], since_ms=since_ms, until_ms=until_ms, interval_ms=60_000)
+        return asked(path)
+
+
+_DAY = {"since_ms": NOW_MS - 86_400_000, "until_ms": NOW_MS, "now_ms": NOW_MS, "zone_name": "UTC"}
+
+
+def holds_screen(path: Path) -> str:
+    document = build_holds(lambda: open_reader(path), Wanted(min_ms=4 * 3_600_000), **_DAY)
+    return render_text(holds_page(document), width=112)
+
+
+def explain_screen(path: Path) -> str:
+    """The user with the least to tell of those who shared nothing."""
+    document = explain_user(lambda: open_reader(path), "bob", **_DAY)
+    return render_text(explain_page(document), width=100)
+
+
+def top_screen(path: Path) -> str:
+    view = StoreSource(path, StandingClock(), None, source="daemon's database").read()
+    return plain_text([*frame(view, Shown(), 100), keys_line(Shown(), 100)])
+
+
 def commands() -> str:
     """Every command of both programs in one line."""
     lines = ["| command | does |", "| --- | --- |"]
     for program, table in (("gua-fleet", FLEET_COMMANDS), ("gua", AGENT_COMMANDS)):
         lines += [f"| `{program} {name}` | {summary} |" for name, (_, summary) in table.items()]
     return "\n".join(lines) + "\n"
+
+
+def import_table() -> str:
+    """What an import of a day of two cards, recorded by an early version, says."""
+    from gua.legacy.document import import_document, render_import
+    from gua.legacy.source import open_old
+    from gua.legacy.take_over import Import, Nothing
+    from gua.rulebook import RuleBook
+    from tests.agent.legacy.old_databases import HOST, OldProc, OldSample, old_database
+
+    held = OldSample("GPU-5c1d2e3f", 0, (OldProc("ada"), OldProc("ben", pid=7)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = old_database(Path(folder) / "old.db", "1.0.3", [[held, OldSample("GPU-77aa0b1c")]] * 24, 3600)
+        with open_old(path) as old:
+            taken = Import(old, RuleBook(), HOST).look(Nothing())
+            columns = old.columns_of
+    return render_import(import_document(taken, columns, "old.db", "/var/lib/gua/gua.db", dry_run=False))
 
 
 def settings() -> str:
@@ -228,6 +394,15 @@ def _screen(text: str) -> str:
 # file -> name of the block -> what belongs into it
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
+    "docs/fleet-commands.md": {
+        "free": lambda: _screen(free(WantedCards())),
+        "free-wanted": lambda: _screen(free(WantedCards("H100", parse_memory_mb("40G"), 4 * 3600.0))),
+        "holds": lambda: _screen(holds()),
+        "top": lambda: _screen(fleet_top()),
+        "status": lambda: _screen(status()),
+        "doctor": lambda: _screen(fleet_doctor()),
+        "sync-once": lambda: _screen(fleet_sync()),
+    },
     "docs/fleet-ssh.md": {"outcomes": outcomes},
     "docs/fleet-report.md": {
         "report": lambda: _screen(render_fleet(demo_document())),
@@ -238,6 +413,12 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     },
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/doctor.md": {"doctor-checks": doctor_checks},
+    "docs/ledger.md": {
+        "holds": lambda: _screen(_agent_day(holds_screen)),
+        "explain": lambda: _screen(_agent_day(explain_screen)),
+        "top": lambda: _screen(_agent_day(top_screen)),
+    },
+    "docs/import.md": {"import": lambda: _screen(import_table())},
     "docs/report.md": {
         "report-text": lambda: _screen(agent_week("text", ("--sensitivity",))),
         "report-csv": lambda: _screen(report_csv_lines()),

@@ -14,6 +14,7 @@ MODULES = sorted([*(ROOT / "agent" / "gua").rglob("*.py"), *(ROOT / "fleet" / "g
 
 # library -> the paths (from the package's parent folder) that may import it
 HOMES = {
+    "argcomplete": ("gua/cli/completion.py",),
     "pynvml": ("gua/nvml/",),
     "peewee": ("gua/store/", "gua_fleet/store/"),
     "playhouse": ("gua/store/", "gua_fleet/store/"),
@@ -21,6 +22,7 @@ HOMES = {
     "invoke": ("gua_fleet/ssh/",),
     "paramiko": ("gua_fleet/ssh/",),
     "tabulate": ("gua/report/render", "gua/render", "gua_fleet/render"),
+    "rich": ("gua/top/live.py", "gua_fleet/"),
     "requests": ("gua/cloud/",),
     "ansible": ("gua_fleet/inventory/ansible_reader",),
     "yaml": ("gua_fleet/config_yaml", "gua_fleet/demo/"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Protocol
 
@@ -34,3 +35,13 @@ class SystemClock:
 
     def sleep_s(self, seconds: float) -> None:
         time.sleep(max(0.0, seconds))
+
+
+def process_age_s() -> float:
+    """How long this process has been running: what a promise of a time to its caller is counted from."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            started_ticks = int(file.read().rpartition(b")")[2].split()[19])
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK"))
+    except (OSError, LookupError, ValueError):
+        return 0.0

@@ -19,11 +19,6 @@ from gua.model import Rule
 from gua.rulebook import ModelRule, RuleBook
 from gua.text import shown
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 DEFAULT = "default"
 SYSTEM_SETTINGS = Path("/etc/gua/agent.toml")
 
@@ -232,6 +227,10 @@ def _written(
 
 def _read_file(path: Path) -> dict[str, Any]:
     """Key path -> value as written. Raises ConfigError for what is no TOML, and for every key we do not know."""
+    if sys.version_info >= (3, 11):  # most hosts have no such file, and start sooner
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         with path.open("rb") as file:
             document = tomllib.load(file)

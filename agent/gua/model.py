@@ -118,6 +118,9 @@ class Mig:
     profile: str
 
 
+# Error of a figure of the time between two samples, at the first of them.
+FIRST_SAMPLE = "FIRST_SAMPLE"
+
 # Keys of `CardReading.faults`: one per reading, so that a missing value can always be explained.
 READING_UTIL = "util"
 READING_UTIL_SAMPLES = "util_samples"
@@ -186,7 +189,8 @@ class LostSlot:
 class Snapshot:
     """Everything the sampling child answers for one tick. Holds no time: the parent stamps it.
 
-    fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline.
+    fault: a driver-level failure (cards is then empty). unresponsive: the child missed its deadline; `fault` then is
+    about the call that was waited for.
     cards in NVML index order, MIG instances after their parent's place, the parent of MIG instances left out.
     mig_parents: UUIDs of the cards cut into instances, also of those that have none now.
     missing_calls: NVML functions that this driver or nvidia-ml-py lacks, and that were asked for.

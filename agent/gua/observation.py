@@ -55,7 +55,7 @@ def to_cards(tick: Tick, since_ms: Mapping[str, int]) -> list[ObservedCard]:
 def to_errors(tick: Tick) -> list[str]:
     """What went wrong in a tick, each beginning with its word; empty when nothing did."""
     if tick.status is TickStatus.UNRESPONSIVE:
-        return ["unresponsive: NVML does not answer"]
+        return [f"unresponsive: NVML does not answer{'' if tick.fault is None else f': {tick.fault.message}'}"]
     if tick.fault is not None:
         return [f"{NVML_INIT_FAILED}: {tick.fault.error}: {tick.fault.message}"]
     strangers = [f"card_lost: card {slot.index}, never seen before: {slot.fault.error}" for slot in tick.strangers]

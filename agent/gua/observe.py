@@ -14,7 +14,7 @@ from gua.collect import TickSource
 from gua.config import Settings
 from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError, NotEnrolled
 from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
-from gua.model import KnownDevice, Tick, TickStatus
+from gua.model import FIRST_SAMPLE, READING_UTIL, CardTick, KnownDevice, Reason, Tick, TickStatus
 from gua.observation import SCHEMA, Observation, Push, to_cards, to_errors
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.recording import open_recording
@@ -23,6 +23,9 @@ from gua.units import to_iso
 
 # Sends a tick to the board, told whether nothing was collected; raises GuaError when it could not.
 SendTick = Callable[[Tick, bool], None]
+
+# The counters of MIG instances need a tenth of a second between two looks; a card's own point reading covers as much.
+_SECOND_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def observe(
     send: how to push; None: nowhere; an error: an enrolment is there, and this is why it cannot be used.
     """
     known, unread = _known_devices(asked.database)
-    tick = source.collect(ts_ms=clock.now_ms(), cover_ms=asked.cover_ms, known=known)
+    tick = _collect(source, clock, asked.cover_ms, known)
     status = _status(tick, known, history_read=unread is None)
     errors = _errors(tick, status, unread)
     stored = _store(tick, clock, settings, asked) if status in ("ok", "partial") else _Stored(_why_not(status))
@@ -95,6 +98,20 @@ def _push(tick: Tick, mode: str, send: Union[SendTick, GuaError, None], *, broke
     except GuaError as exc:
         return {"mode": mode, "result": "failed", "reason": str(exc)}, f"not pushed: {exc}"
     return {"mode": mode, "result": "pushed", "reason": None}, None
+
+
+def _collect(source: TickSource, clock: Clock, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+    """One tick; a second one where the first could only begin to measure what a held MIG instance does."""
+    tick = source.collect(ts_ms=clock.now_ms(), cover_ms=cover_ms, known=known)
+    if any(_only_begun(card) for card in tick.cards):
+        clock.sleep_s(_SECOND_LOOK_S)
+        tick = source.collect(ts_ms=clock.now_ms(), cover_ms=cover_ms, known=known)
+    return tick
+
+
+def _only_begun(card: CardTick) -> bool:
+    fault = card.reading.faults.get(READING_UTIL)
+    return card.verdict.reason is Reason.UTIL_UNAVAILABLE and fault is not None and fault.error == FIRST_SAMPLE
 
 
 def _status(tick: Tick, known: Sequence[KnownDevice], *, history_read: bool) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Optional
+
 from gua.cards import Cards, ListedCard
 from gua.report.render_rows import table_lines
 from gua.text import shown
@@ -11,12 +14,29 @@ _HEADERS = ("index", "card", "UUID", "PCI", "first seen", "last seen", "state")
 _SHORT = 12
 
 
-def render_cards(document: Cards) -> str:
-    """Lines of text, newline at the end; `-` stands for what is not known. Times are UTC, to the minute."""
+# What a narrow terminal can do without, in this order.
+_SPARED = ("first seen", "PCI", "last seen")
+
+
+def render_cards(document: Cards, width: Optional[int] = None) -> str:
+    """Lines of text, newline at the end; `-` stands for what is not known. Times are UTC, to the minute.
+
+    width: columns there are; columns of the table that do not fit are left out, the least telling first.
+    """
     if not document["cards"]:
         return "no card was ever seen here\n"
     rows = [_row(card) for card in document["cards"]]
-    return "\n".join(table_lines(_HEADERS, rows, "rllllll")) + "\n"
+    for spared in range(len(_SPARED) + 1):
+        lines = _table(rows, without=_SPARED[:spared])
+        if width is None or max(map(len, lines)) <= width:
+            break
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[tuple[str, ...]], without: Sequence[str]) -> list[str]:
+    kept = [place for place, header in enumerate(_HEADERS) if header not in without]
+    shorter = [tuple(row[place] for place in kept) for row in rows]
+    return table_lines([_HEADERS[place] for place in kept], shorter, "r" + "l" * (len(kept) - 1))
 
 
 def _row(card: ListedCard) -> tuple[str, ...]:

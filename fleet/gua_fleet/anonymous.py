@@ -7,12 +7,14 @@ mount hints, details, texts of findings) goes, because a name may be in any of i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gua_fleet.model import Document
+from gua_fleet.model import Document, HostResult
+from gua_fleet.present import CardNow, Holder, HostNow
 
-# A name's parts shorter than this are in half of all host names.
+# Parts of names that are shorter than this are in half of all host names: there they count as whole words only.
 _TELLING = 3
 _FINDING_ID = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # These users are nobody.
@@ -35,7 +37,11 @@ def without_names(document: Document) -> Document:
         "groups": [group | {"name": groups[group["name"]]} for group in document["groups"]],
         "users": [_nameless(user, users, hosts) for user in document["users"]],
         "free": [_at(row, hosts) for row in document["free"]],
-        "scheduler_idle": [_at(row, hosts) for row in document["scheduler_idle"]],
+        "scheduler_idle": [
+            _at(row, hosts) | ({"scheduler": "a scheduler"} if _tells(row["scheduler"], parts) else {})
+            for row in document["scheduler_idle"]
+        ],
+        "stale": [_at(row, hosts) for row in document["stale"]],
         "not_measurable": [
             _at(row, hosts) | {"users": [users.get(user, "a user") for user in row["users"]]}
             for row in document["not_measurable"]
@@ -44,6 +50,64 @@ def without_names(document: Document) -> Document:
         "findings": [_finding(finding, hosts, parts) for finding in document["findings"]],
         "names": False,
     }
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What names become, for the fleet now. users, hosts: {name: what it becomes}. Processes and details go."""
+
+    users: Mapping[str, str]
+    hosts: Mapping[str, str]
+
+    def host(self, host: HostNow) -> HostNow:
+        twin_of = None if host.twin_of is None else self.hosts[host.twin_of]
+        cards = tuple(map(self.card, host.cards))
+        return replace(host, name=self.hosts[host.name], detail=None, cards=cards, twin_of=twin_of)
+
+    def card(self, card: CardNow) -> CardNow:
+        return replace(card, host=self.hosts[card.host], holders=tuple(map(self.holder, card.holders)))
+
+    def holder(self, holder: Holder) -> Holder:
+        return replace(holder, user=self.users[holder.user], process="process", pid=None)
+
+    def result(self, result: HostResult, host: HostNow) -> HostResult:
+        """The host's observation as `host`, which is masked already, shows it; what it wrote freely goes."""
+        place = replace(result.host, name=host.name)
+        if result.document is None:
+            return replace(result, host=place, detail=None)
+        shown_cards = {(card.uuid, card.index): card for card in host.cards}
+        document = {
+            **result.document,
+            "host": {**result.document["host"], "hostname": host.name},
+            "stored_reason": None,
+            "errors": [],
+            "cards": [
+                _nameless_card(card, shown_cards[card["uuid"], card["index"]])
+                for card in result.document["cards"]
+                if (card["uuid"], card["index"]) in shown_cards
+            ],
+        }
+        return replace(result, host=place, detail=None, document=document)
+
+
+def _nameless_card(card: Mapping[str, Any], shown_card: CardNow) -> dict[str, Any]:
+    holders = [
+        {"user": one.user, "process": one.process, "pid": 0, "memory_mb": one.memory_mb, "type": "compute"}
+        for one in shown_card.holders
+    ]
+    return {**card, "now": {**card["now"], "holders": holders}}
+
+
+def mask_of(hosts: Sequence[HostNow]) -> Mask:
+    """Who holds most cards becomes `user 1`; a host whose name holds part of a person's becomes `host 3`."""
+    held: dict[str, set[tuple[str, str]]] = {}
+    for host in hosts:
+        for card in host.cards:
+            for holder in card.holders:
+                held.setdefault(holder.user, set()).add((card.host, card.uuid))
+    ordered = sorted(held, key=lambda user: (-len(held[user]), user))
+    users = {user: f"user {place}" for place, user in enumerate(ordered, 1)}
+    return Mask(users, _replaced((host.name for host in hosts), "host", _telling_parts(held)))
 
 
 def _user_names(users: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -59,12 +123,13 @@ def _user_names(users: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _telling_parts(users: Iterable[str]) -> tuple[str, ...]:
     """Parts of names, by which a host or group may give a person away."""
     words = {word for user in users for word in re.split(r"[\W_]+", user.partition("@")[0].casefold())}
-    return tuple(sorted(word for word in words if len(word) >= _TELLING and not word.isdecimal()))
+    return tuple(sorted(word for word in words if len(word) > 1 and not word.isdecimal()))
 
 
 def _tells(name: str, parts: tuple[str, ...]) -> bool:
     folded = name.casefold()
-    return any(part in folded for part in parts)
+    words = re.split(r"[\W_]+", folded)
+    return any(part in (folded if len(part) >= _TELLING else words) for part in parts)
 
 
 def _replaced(names: Iterable[str], word: str, parts: tuple[str, ...]) -> dict[str, str]:

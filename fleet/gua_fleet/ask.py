@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gua.errors import ExitStatus
-from gua_fleet.errors import KeysLocked
 from gua_fleet.inventory.load import Inventory
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
@@ -15,7 +14,7 @@ from gua_fleet.prompt import ask_secret
 from gua_fleet.secrets import Ask
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
-_ANSWERED = frozenset({Outcome.OK, Outcome.NO_GPU, Outcome.NO_HISTORY})
+_ANSWERED = frozenset({Outcome.OK, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY})
 
 
 @dataclass(frozen=True)
@@ -33,25 +32,26 @@ def ask_inventory(
     *,
     progress: Progress | None = None,
     notice: Notice = lambda line: None,
-    ask: Ask = ask_secret,
 ) -> Answers:
-    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`.
+    """Ask every host of the inventory that is not left out. progress and notice: as for `sweep`."""
+    return Answers(inventory, sweep(inventory.hosts, probe, settings, progress=progress, notice=notice))
 
-    Where no key can be used without its passphrase, that is asked for first. Raises CannotAsk where nobody can tell it.
+
+def with_passphrases(inventory: Inventory, ask: Ask = ask_secret) -> Inventory:
+    """The inventory with the passphrases of its locked keys, typed now, each for the hosts that have no other key.
+
+    Nothing typed leaves such hosts as they are: they will not let us in, and are shown with that reason.
     """
-    try:
-        results = sweep(inventory.hosts, probe, settings, progress=progress, notice=notice)
-    except KeysLocked as exc:  # found before anybody was asked
-        inventory = with_passphrase(inventory, exc, ask)
-        results = sweep(inventory.hosts, probe, settings, progress=progress, notice=notice)
-    return Answers(inventory, results)
+    if all(host.connection == "local" for host in inventory.hosts):
+        return inventory
+    from gua_fleet.ssh.locked import locked_keys  # loads the SSH libraries, which local hosts do not need
 
-
-def with_passphrase(inventory: Inventory, locked: KeysLocked, ask: Ask = ask_secret) -> Inventory:
-    """The inventory with the passphrase of the locked keys, typed now. Hosts that have one of their own keep it."""
-    names = ", ".join(map(str, locked.files))
-    passphrase = ask(f"passphrase of {names}", f"run `ssh-add {shlex.join(map(str, locked.files))}` first")
-    hosts = tuple(replace(host, passphrase=host.passphrase or passphrase) for host in inventory.hosts)
+    hosts = inventory.hosts
+    for files, names in locked_keys(hosts).items():
+        prompt = f"passphrase of {', '.join(map(str, files))}, for {len(names)} of {len(hosts)} hosts"
+        typed = ask(prompt, f"run `ssh-add {shlex.join(map(str, files))}` first")
+        if typed.reveal:
+            hosts = tuple(replace(host, passphrase=typed) if host.name in names else host for host in hosts)
     return replace(inventory, hosts=hosts)
 
 
@@ -78,7 +78,8 @@ def exit_status(
 ) -> ExitStatus:
     """OK when at most `allow_missing` hosts failed, NOBODY_ANSWERED when no host answered at all, else FAILED.
 
-    A host without a GPU or without history did answer. One in maintenance or skipped neither answers nor fails.
+    A host without a GPU or without history, or a paused one, did answer. One in maintenance or skipped neither answers
+    nor fails.
     sound: whether what a host answered is good news; bad news from any is FAILED, and is not tolerated as missing.
     """
     if not any(result.outcome in _ANSWERED for result in results):

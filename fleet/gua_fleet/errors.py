@@ -2,16 +2,12 @@
 
 GuaError
 └── FleetError         2  the command cannot start: option, inventory or configuration
-    ├── InventoryError 2  no usable inventory: missing, empty, unreadable, vaulted, no hosts
-    └── KeysLocked     2  every key needs a passphrase that is not known
+    └── InventoryError 2  no usable inventory: missing, empty, unreadable, vaulted, no hosts
 
 HostFailure               one host's trouble; becomes that host's outcome and never ends the run
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
 
 from gua.errors import ExitStatus, GuaError
 from gua_fleet.model import Outcome, Stage
@@ -28,16 +24,6 @@ class InventoryError(FleetError):
     """The inventory cannot be used at all."""
 
     code = "inventory"
-
-
-class KeysLocked(FleetError):
-    """No host can be asked for want of passphrases. files: the keys that need one."""
-
-    code = "keys_locked"
-
-    def __init__(self, message: str, files: Sequence[Path]) -> None:
-        super().__init__(message)
-        self.files = tuple(files)
 
 
 class HostFailure(Exception):

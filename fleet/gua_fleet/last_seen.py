@@ -31,7 +31,7 @@ def state_path(environ: Mapping[str, str] = os.environ) -> Path:
 def load_seen(path: Path, hosts: Iterable[Host]) -> dict[str, Seen]:
     """What is remembered of these hosts, by name; nothing where the file is missing or broken."""
     rows = _read(path)
-    found = {host.name: _seen(rows.get(_key(host))) for host in hosts}
+    found = {host.name: _seen(rows.get(how_asked(host))) for host in hosts}
     return {name: seen for name, seen in found.items() if seen is not None}
 
 
@@ -40,7 +40,11 @@ def save_seen(path: Path, results: Iterable[HostResult]) -> None:
 
     Raises GuaError where it cannot be written: the report is as good without.
     """
-    answered = {_key(result.host): _row(result.document) for result in results if result.document is not None}
+    answered = {
+        how_asked(result.host): _row(result.document)
+        for result in results
+        if result.document is not None and _tells_cards(result.document)
+    }
     if not answered:
         return
     text = json.dumps({"version": _VERSION, "hosts": _read(path) | answered}, indent=1) + "\n"
@@ -51,7 +55,7 @@ def save_seen(path: Path, results: Iterable[HostResult]) -> None:
         raise GuaError(f"{path}: cannot be written, so hosts that answered are not remembered: {exc.strerror}") from exc
 
 
-def _key(host: Host) -> str:
+def how_asked(host: Host) -> str:
     """The host by how it is asked: two inventories may call different machines by one name."""
     return " ".join([host.name, host.connection, host.address, str(host.port or ""), *host.gua_command])
 
@@ -65,12 +69,22 @@ def _read(path: Path) -> dict[str, Any]:
     return hosts if isinstance(hosts, dict) else {}
 
 
+def _tells_cards(document: Document) -> bool:
+    """An observation that failed lists no cards, which does not mean that there are none."""
+    return document.get("status") != "error"
+
+
 def _row(document: Document) -> dict[str, Any]:
+    """Of a `gua.report/1` or a `gua.observation/1`."""
     models: dict[str, int] = {}
     for card in document["cards"]:
-        if card["retired_at"] is None and card["mig"] is None:
+        if card.get("retired_at") is None and card["mig"] is None and card["name"] is not None:
             models[card["name"]] = models.get(card["name"], 0) + 1
-    return {"at": document["generated_at"], "cards": physical_cards(document), "models": models}
+    return {
+        "at": document.get("generated_at") or document["observed_at"],
+        "cards": physical_cards(document),
+        "models": models,
+    }
 
 
 def _seen(row: Any) -> Seen | None:

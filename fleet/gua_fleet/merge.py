@@ -13,10 +13,10 @@ from typing import Any
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 from gua_fleet.merge_findings import by_severity, fleet_findings, host_findings
 from gua_fleet.merge_hosts import apart_row, host_rows
-from gua_fleet.merge_now import idle_now, not_measurable_now
+from gua_fleet.merge_now import idle_now, not_measurable_now, stale_now
 from gua_fleet.merge_parts import sums_of_document, sums_of_silence, sums_unused
 from gua_fleet.merge_people import NO_MAP, Excuse, UserMap, fleet_holds
-from gua_fleet.merge_rules import Rule, common_rule, other_rules
+from gua_fleet.merge_rules import FleetRules, Rule, default_rules, fleet_rules, other_rules
 from gua_fleet.model import Document, HostResult, Outcome, Seen
 from gua_fleet.sums import TICK_STATUSES, CardSums, FleetSums, UserSums, add_all, from_micro, states_of
 
@@ -46,7 +46,7 @@ class Known:
 class _Fleet:
     """Every result of the inventory, sorted out. twins: {name: the name it is counted under}.
 
-    counted: all but twins. used: answered, and judged by the fleet's rule. apart: answered by another rule.
+    counted: all but twins. used: answered, and judged by the fleet's rules. apart: answered by others.
     """
 
     results: Sequence[HostResult]
@@ -54,6 +54,7 @@ class _Fleet:
     counted: Sequence[HostResult]
     used: Sequence[HostResult]
     apart: Sequence[HostResult]
+    rules: FleetRules
 
 
 def merge_reports(
@@ -83,7 +84,8 @@ def merge_reports(
         "schema": SCHEMA,
         "generated_at": to_iso(generated_at_ms),
         "window": window,
-        "rules": _distinct(rule for result in fleet.used for rule in _document(result)["rules"]),
+        "rules": _distinct(rule for result in fleet.used for rule in default_rules(_document(result))),
+        "model_rules": _model_rules(fleet, known),
         "intervals_s": sorted({interval for result in answered for interval in _document(result)["intervals_s"]}),
         "coverage": _coverage(sums),
         "card_s": states_of(sums.total.states),
@@ -98,6 +100,7 @@ def merge_reports(
         "groups": _groups(sums),
         "free": [row for row in idle if row["scheduler"] is None],
         "scheduler_idle": [row for row in idle if row["scheduler"] is not None],
+        "stale": [row for result in fleet.used for row in stale_now(result)],
         "not_measurable": [row for result in fleet.used for row in not_measurable_now(result, known.people)],
         "names": True,
         "tz": tz,
@@ -142,11 +145,11 @@ def sums_of_result(
 def _sorted_out(results: Sequence[HostResult], known: Known) -> _Fleet:
     twins = find_twins(results)
     counted = [result for result in results if result.host.name not in twins]
-    rule = known.rule if known.rule is not None else common_rule(counted)
-    apart = [] if known.own_rules else other_rules(counted, rule)
+    rules = fleet_rules(counted, known.rule)
+    apart = [] if known.own_rules else other_rules(counted, rules)
     left_out = {result.host.name for result in apart}
     used = [result for result in counted if result.document is not None and result.host.name not in left_out]
-    return _Fleet(results, twins, counted, used, apart)
+    return _Fleet(results, twins, counted, used, apart, rules)
 
 
 def _sums(fleet: _Fleet, known: Known, window: Mapping[str, Any], tz: str) -> FleetSums:
@@ -169,6 +172,14 @@ def _document(result: HostResult) -> Document:
 def _distinct(values: Any) -> list[Any]:
     """Distinct JSON objects, in an order that does not depend on the hosts' order."""
     return [json.loads(text) for text in sorted({json.dumps(value, sort_keys=True) for value in values})]
+
+
+def _model_rules(fleet: _Fleet, known: Known) -> list[dict[str, Any]]:
+    """Card models that are judged by a rule of their own. Where every host's own rule was asked for, each of them."""
+    if not known.own_rules:
+        return [{"model": name, "rule": rule} for name, rule in sorted(fleet.rules.models.items())]
+    cards = (card for result in fleet.used for card in _document(result)["cards"] if card.get("own_rule"))
+    return _distinct({"model": card["name"], "rule": card["own_rule"]} for card in cards)
 
 
 def _window(results: Sequence[HostResult], since_ms: int, until_ms: int) -> dict[str, Any]:

@@ -41,6 +41,16 @@ def not_measurable_now(result: HostResult, people: UserMap) -> list[dict[str, An
     return rows
 
 
+def stale_now(result: HostResult) -> list[dict[str, Any]]:
+    """`[{"host", "cards"}]` where the newest ticks of so many cards are too old to tell what these do now, else []."""
+    document: Document = result.document or {}
+    parents = {card["mig"]["parent_uuid"] for card in document["cards"] if card["mig"]}
+    serving = [card for card in document["cards"] if card["retired_at"] is None and card["uuid"] not in parents]
+    fresh = {card["uuid"] for card in _fresh(document)}
+    stale = sum(card["uuid"] not in fresh for card in serving)
+    return [{"host": result.host.name, "cards": stale}] if stale else []
+
+
 def last_tick_at(document: Document) -> str | None:
     """When the newest tick of any card was taken, by the host's clock."""
     return max((card["now"]["at"] for card in document["cards"] if card["now"]), key=parse_time_ms, default=None)

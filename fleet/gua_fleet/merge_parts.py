@@ -83,7 +83,7 @@ def sums_unused(host: Host, document: Document) -> FleetSums:
 def physical_cards(document: Document) -> int:
     """Cards in the machine that are not retired: MIG instances of one parent count as that one card."""
     sliced = _sliced(document)
-    cards = [card for card in document["cards"] if card["retired_at"] is None and card["uuid"] not in sliced]
+    cards = [card for card in document["cards"] if card.get("retired_at") is None and card["uuid"] not in sliced]
     return sum(card["mig"] is None for card in cards) + len(sliced)
 
 
@@ -127,7 +127,7 @@ def _sliced(document: Document) -> dict[str, str]:
     return {
         card["mig"]["parent_uuid"]: card["name"]
         for card in document["cards"]
-        if card["mig"] and card["retired_at"] is None
+        if card["mig"] and card.get("retired_at") is None
     }
 
 

@@ -7,7 +7,8 @@ The text form is the one that `--rules` takes, here and on the hosts:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from gua.errors import UsageError
@@ -60,29 +61,73 @@ def rule_argument(rule: Rule) -> str:
     return ",".join(f"{word}={rule[key]}{'s' if word == _LONG else ''}" for word, (key, _) in _KEYS.items())
 
 
-def common_rule(results: Iterable[HostResult]) -> Rule | None:
-    """The rule that most hosts ran, each host counted for every rule it names; None where no host names any.
+@dataclass(frozen=True)
+class FleetRules:
+    """By what the whole fleet is judged, so that each sum means one thing.
+
+    rule: for every card but those of `models`; None where no card is judged so. models: card models that have a rule
+    of their own, by name.
+    """
+
+    rule: Rule | None = None
+    models: Mapping[str, Rule] = field(default_factory=dict)
+
+    def judged(self, document: Document) -> bool:
+        """Whether these rules judged every state in the document. A host without any history judged nothing."""
+        by_default = all(_same(rule, self.rule) for rule in default_rules(document))
+        return by_default and all(self._judged_card(card) for card in document["cards"])
+
+    def _judged_card(self, card: Mapping[str, Any]) -> bool:
+        own = card.get("own_rule")
+        return card["name"] not in self.models if own is None else _same(own, self.models.get(card["name"], self.rule))
+
+
+def fleet_rules(results: Iterable[HostResult], asked: Rule | None = None) -> FleetRules:
+    """The rule asked for, else the one that most hosts judge by; and the models' own where all hosts agree on them.
+
+    A model's own rule counts where every host that has such a card judges it by that rule, and its other cards by
+    the fleet's. Where one does not, no model's does: the hosts can be asked again by one rule, not by several.
+    """
+    documents = [result.document for result in results if result.document is not None]
+    if asked is not None:
+        return FleetRules(asked)
+    rules = FleetRules(_common(map(default_rules, documents)), _own_rules(documents))
+    concerned = (one for one in documents if any(card["name"] in rules.models for card in one["cards"]))
+    if all(map(rules.judged, concerned)):
+        return rules
+    return FleetRules(rules.rule or _common(document["rules"] for document in documents))
+
+
+def other_rules(results: Iterable[HostResult], rules: FleetRules) -> list[HostResult]:
+    """The hosts that answered by other rules than the fleet's."""
+    return [result for result in results if result.document is not None and not rules.judged(result.document)]
+
+
+def default_rules(document: Document) -> list[Rule]:
+    """The rules of the document but for those that are only a card model's own. Older agents do not tell them apart."""
+    own = {rule_argument(card["own_rule"]) for card in document["cards"] if card.get("own_rule")}
+    return [rule for rule in document["rules"] if rule_argument(rule) not in own]
+
+
+def _common(named: Iterable[Iterable[Rule]]) -> Rule | None:
+    """The rule of most hosts, each host counted for every one that it names; None where none names any.
 
     Of several that are as common it is the one whose text sorts first, so the order of the hosts does not matter.
     """
     counts: Counter[str] = Counter()
     rules: dict[str, Rule] = {}
-    for result in results:
-        named = {rule_argument(rule): rule for rule in _rules(result.document)}
-        counts.update(named.keys())
-        rules |= named
+    for of_host in named:
+        by_text = {rule_argument(rule): rule for rule in of_host}
+        counts.update(by_text.keys())
+        rules |= by_text
     return rules[min(counts, key=lambda text: (-counts[text], text))] if counts else None
 
 
-def differs(document: Document, rule: Rule | None) -> bool:
-    """Whether states in the document were judged by anything but `rule`. A host without any history judged nothing."""
-    return rule is not None and any(rule_argument(one) != rule_argument(rule) for one in _rules(document))
+def _own_rules(documents: Iterable[Document]) -> dict[str, Rule]:
+    """For each model that any host has a rule for, the first such rule."""
+    cards = (card for document in documents for card in document["cards"] if card.get("own_rule"))
+    return {card["name"]: card["own_rule"] for card in cards}
 
 
-def other_rules(results: Iterable[HostResult], rule: Rule | None) -> list[HostResult]:
-    """The hosts that answered by other rules than `rule`."""
-    return [result for result in results if result.document is not None and differs(result.document, rule)]
-
-
-def _rules(document: Document | None) -> Sequence[Rule]:
-    return document["rules"] if document else ()
+def _same(one: Rule, other: Rule | None) -> bool:
+    return other is not None and rule_argument(one) == rule_argument(other)

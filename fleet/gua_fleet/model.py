@@ -26,6 +26,7 @@ class Outcome(str, enum.Enum):
     AGENT_ERROR = "agent-error"
     BAD_OUTPUT = "bad-output"
     NEEDS_PRIVILEGE = "needs-privilege"
+    PAUSED = "paused"
     NO_GPU = "no-gpu"
     NO_HISTORY = "no-history"
     MAINTENANCE = "maintenance"
@@ -33,7 +34,9 @@ class Outcome(str, enum.Enum):
 
 
 # These say nothing went wrong: the host has nothing to tell, or was left out on purpose.
-NOT_FAILURES = frozenset({Outcome.OK, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.MAINTENANCE, Outcome.SKIPPED})
+NOT_FAILURES = frozenset(
+    {Outcome.OK, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.MAINTENANCE, Outcome.SKIPPED}
+)
 
 Stage = Literal["connect", "auth", "open", "exec", "output"]
 

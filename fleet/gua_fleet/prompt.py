@@ -13,9 +13,14 @@ class CannotAsk(FleetError):
     """A secret is needed, and there is nobody at a terminal to type it."""
 
 
+def somebody_is_there() -> bool:
+    """Whether a person sits at the terminal and could be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def ask_secret(prompt: str, otherwise: str) -> Secret:
     """What is typed at the terminal, unseen. otherwise: what to do where there is no terminal, for CannotAsk."""
-    if not sys.stdin.isatty():
+    if not somebody_is_there():
         raise CannotAsk(f"{prompt}: there is no terminal to ask at; {otherwise}")
     try:
         return Secret(getpass.getpass(f"{prompt}: "))

@@ -20,8 +20,10 @@ _TEXT_LIMIT = 400
 _LEAST = 12
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int | None = None) -> str:
+def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int | None = None, align: str = "") -> str:
     """A plain table, newline at the end. None prints `-`, zero prints `0`; control characters are escaped.
+
+    align: one letter per column, l or r; empty: all to the left.
 
     columns: long cells go on in further lines so that the table is no wider, as far as that makes sense; None: one
     line for each row, for programs.
@@ -30,7 +32,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int |
     lines = (
         cells if columns is None else [line for row in cells for line in _broken(row, _widths(headers, cells, columns))]
     )
-    return "\n".join(table_lines(headers, lines, "l" * len(headers), gap=_GAP)) + "\n"
+    return "\n".join(table_lines(headers, lines, align or "l" * len(headers), gap=_GAP)) + "\n"
 
 
 def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]], columns: int) -> list[int]:

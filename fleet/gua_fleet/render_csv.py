@@ -44,7 +44,7 @@ def render_csv(document: Document, by: Collection[str] = ()) -> str:
     writer.writeheader()
     for row in _rows(document):
         if row["section"] == "fleet" or not by or row["section"] in by:
-            writer.writerow({key: _cell(value) for key, value in row.items()})
+            writer.writerow({key: csv_cell(value) for key, value in row.items()})
     return out.getvalue()
 
 
@@ -83,7 +83,10 @@ def _states(states: Mapping[str, float]) -> dict[str, float]:
     return {f"{name.replace('-', '_')}_card_s": states[name] for name in STATE_NAMES}
 
 
-def _cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
+    """A value as a spreadsheet may have it: empty where unknown, no text a formula, no yes or no a word."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return int(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

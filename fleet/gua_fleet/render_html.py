@@ -10,7 +10,6 @@ from html import escape
 
 from gua.model import State
 from gua.report.cells import hours, percent
-from gua.report.notes import rule_text
 from gua.shares import format_share, share
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
@@ -62,8 +61,7 @@ def _figures(document: Document) -> str:
     boxes = []
     for state, (kind, words) in _WORDS.items():
         point, _, bounds = format_share(share(states, state, expected)).partition(" (")
-        about = f"{hours(states[state.value])} GPU-hours" + (f", {bounds.removesuffix(')')}" if bounds else "")
-        boxes.append(_figure(kind, point, words, about))
+        boxes.append(_figure(kind, point, words, f"{hours(states[state.value])} GPU-hours", bounds.removesuffix(")")))
     seen = sum(states.values())
     boxes.append(_figure("unknown", percent(seen, expected), "seen", f"of {hours(expected)} expected GPU-hours"))
     bar = split_bar(rows.split(states, expected), 30)
@@ -73,11 +71,9 @@ def _figures(document: Document) -> str:
     return "\n".join([f'<div class="figures">{"".join(boxes)}</div>', drawn, _legend(), *slices, _soft(basis)])
 
 
-def _figure(kind: str, figure: str, words: str, about: str) -> str:
-    return (
-        f'<div class="figure {kind}"><b>{_safe(figure)}</b>{_safe(words)}<br>'
-        f'<span class="soft">{_safe(about)}</span></div>'
-    )
+def _figure(kind: str, figure: str, words: str, *about: str) -> str:
+    notes = ", ".join(f'<span class="whole">{_safe(text)}</span>' for text in about if text)
+    return f'<div class="figure {kind}"><b>{_safe(figure)}</b>{_safe(words)}<br><span class="soft">{notes}</span></div>'
 
 
 def _legend() -> str:
@@ -129,12 +125,11 @@ def _heat(document: Document, heat: str) -> str:
 
 
 def _told(document: Document) -> list[str]:
-    rules = [f"{rule_text(rule)}." for rule in document["rules"]]
     return [
         _list("Hosts without a report", rows_text.silent_lines(document)),
         _list("Hosts that judged by another rule", rows_text.apart_lines(document)),
         _list("Findings", rows_text.finding_lines(document)),
-        _list("Rule" if len(rules) < 2 else "Rules", rules),
+        "\n".join(map(_text, rows_text.rule_texts(document))),
     ]
 
 

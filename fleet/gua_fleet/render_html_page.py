@@ -26,7 +26,7 @@ svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
 svg.bar { display: block; width: 100%; min-width: 7rem; height: 14px; border-radius: 3px; }
 .big svg.bar { height: 30px; } svg.heat { width: 100%; max-width: 34rem; }
 .heats { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
-.legend span { white-space: nowrap; margin-right: 1rem; }
+.whole, .legend span { white-space: nowrap; } .legend span { margin-right: 1rem; }
 .legend i { display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: 2px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
@@ -36,7 +36,9 @@ td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; 
 body.sorts th { cursor: pointer; } th[aria-sort] { color: var(--ink); }
 th[aria-sort=ascending]::after { content: " \\2191"; } th[aria-sort=descending]::after { content: " \\2193"; }
 ul { padding-left: 1.2rem; } li { overflow-wrap: anywhere; }
-@media (max-width: 40rem) { body { padding: .9rem; font-size: 14px; } td.bar { min-width: 7rem; } }
+@media screen and (max-width: 40rem) { body { padding: .9rem; font-size: 14px; }
+  th, td { padding: .28rem .4rem; } td.bar { width: 6rem; } svg.bar { min-width: 5rem; }
+  th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); min-width: 6.5rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc; --paper: #fff; --box: #fff;
     --active: #1f6fb4; --idle-held: #e08a1e; --truly-idle: #9fd3b4; --unobserved: #e3e6ea; --warn: #fff; }
   html { font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }

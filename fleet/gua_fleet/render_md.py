@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from gua.report.notes import rule_lines
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
+from gua_fleet.render import Cell
 from gua_fleet.render_table import SECTIONS
 from gua_fleet.rows import Table
+from gua_fleet.show import one_line
 
-_ONE_LINE = 1_000_000
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -31,7 +31,7 @@ def render_md(document: Document, by: Collection[str] = ()) -> str:
         _text(rows_now.free_text(document)),
         *(_table(table) for table in rows.headline_tables(document)),
         _text(f"{rows_text.coverage_text(document)} {rows_text.STATES_BASIS}"),
-        *(_text(line) for line in rule_lines(document["rules"], _ONE_LINE)),
+        *map(_text, rows_text.rule_texts(document)),
         *(_section(tables[name](), document) for name in SECTIONS if not by or name in by),
         *([] if by else [*map(_table, rest), *map(_text, notes), *map(_text, rows_now.scheduler_lines(document))]),
         _list("Hosts without a report", rows_text.silent_lines(document)),
@@ -66,3 +66,15 @@ def _list(title: str, lines: list[str]) -> str:
 def _text(text: str) -> str:
     """Text that stays text: a user may be called `<script>` or `a|b`."""
     return _MEANS_SOMETHING.sub(r"\\\1", text).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def md_line(text: str) -> str:
+    """A sentence on one line, nothing in it meaning anything to Markdown."""
+    return _text(one_line(text, 1000))
+
+
+def md_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """A pipe table under its title (none: ""). None prints `-`."""
+    cells = [tuple("-" if cell is None else one_line(str(cell), 400) for cell in row) for row in rows]
+    lines = [_row(tuple(headers)), "|".join(["", *(":--" for _ in headers), ""]), *map(_row, cells)]
+    return (f"## {_text(title)}\n\n" if title else "") + "\n".join(lines)

@@ -8,7 +8,7 @@ from wcwidth import wcswidth
 
 from gua.report.cells import Look
 from gua.report.heat import heat_legend, heat_lines
-from gua.report.notes import rule_lines, wrapped
+from gua.report.notes import wrapped
 from gua.report.render_rows import table_lines
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
@@ -85,7 +85,7 @@ def _headline(document: Document, columns: int, look: Look) -> list[str]:
         *_table(first, columns, look),
         *(line for table in slices for line in ["", *_table(table, columns, look)]),
         *wrapped(basis, columns),
-        *rule_lines(document["rules"], columns),
+        *(line for text in rows_text.rule_texts(document) for line in wrapped(text, columns)),
     ]
 
 

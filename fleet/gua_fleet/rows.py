@@ -11,21 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from gua.model import State
-from gua.report.cells import UNKNOWN, count, equivalent_cards, fit, hours, model, percent
+from gua.report.cells import UNKNOWN, count, equivalent_cards, hours, model, percent
 from gua.shares import format_share, share
 from gua.text import shown
 from gua_fleet.merge_parts import MODEL_NOT_KNOWN
 from gua_fleet.model import Document
-from gua_fleet.short_names import short_names
+from gua_fleet.name_columns import beside, beside_short
 
 KNOWN_STATES = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
-# Chosen so that no table is wider than 100 columns, nor than 80 where there are no more.
 WIDE = 100
-_MODEL_WIDTH = 26
-_NAME_WIDTH = 20
-_USER_WIDTH = 34
-_ENERGY_WIDTH = 2
-_HOST_AND_OUTCOME_WIDTH = 37
 _TOP_USERS = 20
 _J_PER_KWH = 3_600_000
 # Sums of many rounded amounts: what is known for so much of the time is known.
@@ -106,57 +100,47 @@ def _headline_table(title: str, sums: tuple[dict[str, float], float], seen_cards
 def model_table(document: Document, columns: int | None = WIDE) -> Table:
     """One row per model, and under it its MIG slices, which are no whole cards and in no other row."""
     ordered = _models_in_order(document)
-    width = _narrower(_MODEL_WIDTH, columns)
-    rows = [
-        (_fit(_kind(row), width), count(row["cards"]), *_state_cells(row["card_s"], row["expected_card_s"]))
-        for row in ordered
-    ]
     headers = ("model", "cards", *_STATE_HEADERS)
-    return Table("By model", headers, tuple(rows), "lr" + _STATE_ALIGN, bars=_bars(ordered))
+    figures = [(count(row["cards"]), *_state_cells(row["card_s"], row["expected_card_s"])) for row in ordered]
+    rows = beside([_kind(row) for row in ordered], headers, figures, columns)
+    return Table("By model", headers, rows, "lr" + _STATE_ALIGN, bars=_bars(ordered))
 
 
 def energy_table(document: Document, columns: int | None = WIDE) -> Table:
     """Energy by model, split by what the cards did; no row where nothing of it is known."""
     known = [row for row in _models_in_order(document) if row["energy_j"] is not None]
-    width = _narrower(_MODEL_WIDTH, columns)
-    rows = [
+    headers = ("model", "kWh", *(state.value for state in KNOWN_STATES), "known of the time")
+    figures = [
         (
-            _fit(_kind(row), width),
             energy_cell(sum(row["energy_j"].values()), row["energy_known_s"], sum(row["card_s"].values())),
             *(kwh(row["energy_j"][state.value]) for state in KNOWN_STATES),
             percent(row["energy_known_s"], sum(row["card_s"].values())),
         )
         for row in known
     ]
-    headers = ("model", "kWh", *(state.value for state in KNOWN_STATES), "known of the time")
-    return Table("Energy", headers, tuple(rows), "lrrrrr")
+    return Table("Energy", headers, beside([_kind(row) for row in known], headers, figures, columns), "lrrrrr")
 
 
 def host_table(document: Document, columns: int | None = WIDE) -> Table:
     """Every host of the inventory, in its order, whether it answered or not."""
-    outcomes = [shown(host["outcome"]) for host in document["hosts"]]
-    width = _narrower(_HOST_AND_OUTCOME_WIDTH, columns)
-    left = None if width is None else width - max(map(len, ["outcome", *outcomes]))
-    names = short_names([host["name"] for host in document["hosts"]], left)
-    rows = []
-    bars: list[Amounts | None] = []
-    for host, outcome in zip(document["hosts"], outcomes, strict=True):
+    headers = ("host", "outcome", "cards", *_STATE_HEADERS[:5])
+    figures, bars = [], list[Amounts | None]()
+    for host in document["hosts"]:
         states, coverage = host["card_s"], host["coverage"]
         cells = (UNKNOWN,) * 5 if states is None else _state_cells(states, coverage["expected_card_s"])[:5]
-        rows.append((names[host["name"]], outcome, count(host["cards"]), *cells))
+        figures.append((shown(host["outcome"]), count(host["cards"]), *cells))
         bars.append(None if states is None else split(states, coverage["expected_card_s"]))
-    headers = ("host", "outcome", "cards", *_STATE_HEADERS[:5])
-    return Table("By host", headers, tuple(rows), "llr" + _STATE_ALIGN[:5], bars=tuple(bars))
+    rows = beside_short([host["name"] for host in document["hosts"]], headers, figures, columns)
+    return Table("By host", headers, rows, "llr" + _STATE_ALIGN[:5], bars=tuple(bars))
 
 
 def user_table(document: Document, columns: int | None = WIDE, top: int | None = _TOP_USERS) -> Table:
     """Users by what they held without working, most first. Energy has a column where any of it is known."""
     users = sorted(document["users"], key=lambda user: (-user["idle_held_card_s"], -user["card_s"], user["user"]))
     energy = any(user["energy_j"] is not None for user in users)
-    width = _narrower(_USER_WIDTH - _ENERGY_WIDTH * energy, columns)
-    rows = [
+    headers = ("user", "GPU-hours", "share hours", "idle-held", "of it long", *(["kWh"] if energy else []), "hosts")
+    figures = [
         (
-            _fit(shown(user["user"]), width),
             hours(user["card_s"]),
             hours(user["share_s"]),
             hours(user["idle_held_card_s"]),
@@ -166,25 +150,20 @@ def user_table(document: Document, columns: int | None = WIDE, top: int | None =
         )
         for user in users[:top]
     ]
-    headers = ("user", "GPU-hours", "share hours", "idle-held", "of it long", *(["kWh"] if energy else []), "hosts")
+    rows = beside([shown(user["user"]) for user in users[:top]], headers, figures, columns)
     more = len(users) - len(rows)
-    return Table("By user", headers, tuple(rows), "l" + "r" * (len(headers) - 1), more=more)
+    return Table("By user", headers, rows, "l" + "r" * (len(headers) - 1), more=more)
 
 
 def group_table(document: Document, columns: int | None = WIDE) -> Table:
     """Sums of the inventory's groups; a host in two groups is in both."""
-    names = short_names([row["name"] for row in document["groups"]], _narrower(_NAME_WIDTH, columns))
-    rows = [
-        (
-            names[row["name"]],
-            count(row["hosts"]),
-            count(row["cards"]),
-            *_state_cells(row["card_s"], row["expected_card_s"]),
-        )
+    headers = ("group", "hosts", "cards", *_STATE_HEADERS)
+    figures = [
+        (count(row["hosts"]), count(row["cards"]), *_state_cells(row["card_s"], row["expected_card_s"]))
         for row in document["groups"]
     ]
-    headers = ("group", "hosts", "cards", *_STATE_HEADERS)
-    return Table("By group", headers, tuple(rows), "lrr" + _STATE_ALIGN, bars=_bars(document["groups"]))
+    rows = beside_short([row["name"] for row in document["groups"]], headers, figures, columns)
+    return Table("By group", headers, rows, "lrr" + _STATE_ALIGN, bars=_bars(document["groups"]))
 
 
 def energy_cell(joules: float | None, known_s: float, of_s: float) -> str:
@@ -236,12 +215,3 @@ def _models_in_order(document: Document) -> list[Mapping[str, Any]]:
 
 def _kind(row: Mapping[str, Any]) -> str:
     return f"- of which MIG {shown(row['name'].rpartition(' ')[2])}" if row["mig"] else model(shown(row["name"]))
-
-
-def _fit(text: str, width: int | None) -> str:
-    return text if width is None else fit(text, width)
-
-
-def _narrower(width: int, columns: int | None) -> int | None:
-    """A column's width where there are only `columns` for the whole table."""
-    return None if columns is None else max(12, width - max(0, WIDE - columns) // 2)

@@ -6,16 +6,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from gua.report.cells import UNKNOWN, count, fit, hours, model
+from gua.report.cells import UNKNOWN, count, hours, model
 from gua.text import shown
 from gua.units import format_duration, parse_time_ms
 from gua_fleet.model import Document
+from gua_fleet.name_columns import fitted, rooms
 from gua_fleet.rows import WIDE, Table
 from gua_fleet.short_names import short_names
 
 _MODEL_WIDTH = 26
-_FREE_HOST_WIDTH = 30
-_HOLD_WIDTH = 18
 _TOP_HOLDS = 15
 _MOST_PLACES = 40
 _MB_PER_GB = 1024
@@ -34,15 +33,24 @@ def free_text(document: Document) -> str:
         places[card["host"]].append(card["index"])
     texts = [f"{shown(host)}:{ranges(indexes, ',')}" for host, indexes in places.items()]
     more = f" and on {len(texts) - _MOST_PLACES} more hosts" if len(texts) > _MOST_PLACES else ""
-    return f"{' and '.join(named)} free: {' '.join(texts[:_MOST_PLACES])}{more}"
+    return f"{' and '.join(named)} free: {' '.join(texts[:_MOST_PLACES])}{more}{_stale_text(document)}"
 
 
 def _none_free(document: Document) -> str:
     """Only of hosts that reported can it be said."""
     if not any(host["card_s"] is not None for host in document["hosts"]):
         return "Which cards are free is not known."
+    if document["stale"]:
+        return f"No card is known to be free{_stale_text(document)}"
     whole = all(host["outcome"] == "ok" for host in document["hosts"]) and not document["apart"]
     return "No card is free now." if whole else "No card is free on the hosts that reported."
+
+
+def _stale_text(document: Document) -> str:
+    """What is not known because nobody looked lately; nothing where all samples are fresh."""
+    hosts = [f"{shown(row['host'])} ({row['cards']})" for row in document["stale"]]
+    more = f" and {len(hosts) - _MOST_PLACES} more hosts" if len(hosts) > _MOST_PLACES else ""
+    return f"; last looked at too long ago: {', '.join(hosts[:_MOST_PLACES])}{more}" if hosts else ""
 
 
 def _cards_and_slices(document: Document) -> tuple[int, int]:
@@ -56,43 +64,53 @@ def free_table(document: Document, columns: int | None = WIDE) -> Table:
     for card in document["free"]:
         kinds[(card["host"], card["name"], card["memory_total_mb"])].append(card)
     now_ms = parse_time_ms(document["generated_at"])
-    width = None if columns is None else max(12, _FREE_HOST_WIDTH - max(0, WIDE - columns) // 2)
-    names = short_names(list(dict.fromkeys(host for host, _, _ in kinds)), width)
-    rows = [
+    headers = ("host", "model", "memory", "free", "cards", "longest for")
+    figures = [
         (
-            names[host],
-            model(shown(name)) if columns is None else fit(model(shown(name)), _MODEL_WIDTH),
+            fitted(model(shown(name)), None if columns is None else _MODEL_WIDTH),
             _memory(memory_mb),
             count(len(cards)),
             ranges([card["index"] for card in cards]),
             format_duration(max(0, now_ms - min(parse_time_ms(card["since"]) for card in cards))),
         )
-        for (host, name, memory_mb), cards in kinds.items()
+        for (_, name, memory_mb), cards in kinds.items()
     ]
-    headers = ("host", "model", "memory", "free", "cards", "longest for")
-    return Table("Free now", headers, tuple(rows), "llrrlr")
+    hosts = [host for host, _, _ in kinds]
+    (width,) = rooms([["host", *map(shown, hosts)]], list(zip(headers[1:], *figures, strict=True)), columns)
+    names = short_names(list(dict.fromkeys(hosts)), width)
+    rows = tuple((names[host], *cells) for host, cells in zip(hosts, figures, strict=True))
+    return Table("Free now", headers, rows, "llrrlr")
 
 
 def hold_table(document: Document, columns: int | None = WIDE, top: int | None = _TOP_HOLDS) -> Table:
     """Processes that hold a card now, by what they held without work, most first. `*`: excused."""
     holds = current_holds(document)
-    now_ms = parse_time_ms(document["generated_at"])
-    width = None if columns is None else max(10, _HOLD_WIDTH - max(0, WIDE - columns) // 3)
-    names = short_names(list(dict.fromkeys(hold["host"] for hold in holds)), width)
-    rows = [
+    listed, now_ms = holds[:top], parse_time_ms(document["generated_at"])
+    headers = ("user", "host", "card", "process", "memory", "held for", "idle-held")
+    figures = [
         (
-            _fit(shown(hold["user"]), width),
-            names[hold["host"]],
             count(hold["index"]),
-            _fit(shown(hold["process"]), width),
             _memory(hold["memory_mb"]),
             format_duration(max(0, now_ms - parse_time_ms(hold["since"]))),
             hours(hold["states"]["idle-held"]) + (_EXCUSED if hold["excuse"] else ""),
         )
-        for hold in holds[:top]
+        for hold in listed
     ]
-    headers = ("user", "host", "card", "process", "memory", "held for", "idle-held")
-    return Table("Holds now", headers, tuple(rows), "llrlrrr", more=len(holds) - len(rows))
+    named = [[word, *(shown(hold[word]) for hold in listed)] for word in ("user", "host", "process")]
+    beside = list(zip(("card", *headers[4:]), *figures, strict=True))
+    user_width, host_width, process_width = rooms(named, beside, columns)
+    hosts = short_names(list(dict.fromkeys(hold["host"] for hold in listed)), host_width)
+    rows = tuple(
+        (
+            fitted(shown(hold["user"]), user_width),
+            hosts[hold["host"]],
+            card,
+            fitted(shown(hold["process"]), process_width),
+            *rest,
+        )
+        for hold, (card, *rest) in zip(listed, figures, strict=True)
+    )
+    return Table("Holds now", headers, rows, "llrlrrr", more=len(holds) - len(rows))
 
 
 def current_holds(document: Document) -> list[Mapping[str, Any]]:
@@ -150,7 +168,3 @@ def ranges(indexes: list[int | None], separator: str = ", ") -> str:
 
 def _memory(memory_mb: int | None) -> str:
     return UNKNOWN if memory_mb is None else f"{memory_mb / _MB_PER_GB:.0f} GB"
-
-
-def _fit(text: str, width: int | None) -> str:
-    return text if width is None else fit(text, width)

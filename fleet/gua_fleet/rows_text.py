@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gua.model import State
-from gua.report.cells import clock_time, hours, percent
+from gua.report.cells import clock_time, hours, model, percent
+from gua.report.notes import rule_text, rules_text
 from gua.report.zones import find_zone
 from gua.shares import format_share, share
 from gua.text import shown
@@ -40,9 +41,16 @@ def period_text(document: Document) -> str:
     return f"{since} to {until} ({document['tz'] if zone is not None else 'UTC'})"
 
 
+def rule_texts(document: Document) -> list[str]:
+    """The rule that judged every card, several where each host's own counts; then those of single card models."""
+    whole = [rules_text(document["rules"])] if document["rules"] else []
+    return whole + [f"{model(shown(row['model']))}: {rule_text(row['rule'])}." for row in document["model_rules"]]
+
+
 def users_basis(document: Document) -> str:
     """How the figures of users are to be read."""
-    minutes = " or ".join(sorted({str(rule["long_idle_s"] // 60) for rule in document["rules"]})) or "30"
+    rules = [*document["rules"], *(row["rule"] for row in document["model_rules"])]
+    minutes = " or ".join(map(str, sorted({rule["long_idle_s"] // 60 for rule in rules}))) or "30"
     return (
         "GPU-hours count the whole card for each of its users, so they can add up to more than card time; share "
         f"hours divide it among them. Long: idle-held without a break for {minutes} minutes or more."

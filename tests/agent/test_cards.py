@@ -1,3 +1,5 @@
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
@@ -59,6 +61,27 @@ def test_what_is_three_intervals_old_is_no_word_on_now(history: Path) -> None:
     text = render_cards(document(history, MONDAY + 5 * MINUTE + 90_001))
     assert "was active (not seen now)" in text
     assert "was unknown: card_missing since 2026-03-02 00:02 (not seen now)" in text
+
+
+@pytest.mark.parametrize(
+    ("width", "headers"),
+    [
+        (None, ["index", "card", "UUID", "PCI", "first seen", "last seen", "state"]),
+        (200, ["index", "card", "UUID", "PCI", "first seen", "last seen", "state"]),
+        (100, ["index", "card", "UUID", "PCI", "last seen", "state"]),
+        (80, ["index", "card", "UUID", "last seen", "state"]),
+        (10, ["index", "card", "UUID", "state"]),
+    ],
+)
+def test_a_narrow_terminal_gets_the_columns_that_tell_most(
+    tmp_path: Path, width: Optional[int], headers: list[str]
+) -> None:
+    first = cards_of()[0]
+    named = replace(first, reading=replace(first.reading, name="NVIDIA H100 80GB HBM3"))
+    path = stored(tmp_path / "gua.db", [tick(MONDAY, named)])
+    lines = render_cards(document(path, MONDAY), width).splitlines()
+    assert re.split(r"  +", lines[0].strip()) == headers
+    assert width in (None, 10) or all(len(line) <= width for line in lines)
 
 
 def test_a_retired_card_has_no_state_and_comes_back_under_its_uuid(history: Path) -> None:

@@ -1,10 +1,29 @@
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from gua.classify import classify, evidence_of
+from gua.config import load_settings
 from gua.frames import unwrap_document
+from gua.model import (
+    DEFAULT_RULE,
+    FIRST_SAMPLE,
+    READING_UTIL,
+    CardReading,
+    CardTick,
+    Fault,
+    FaultKind,
+    GpuProcess,
+    KnownDevice,
+    ProcessType,
+    Tick,
+    TickStatus,
+)
+from gua.observe import Asked, observe
+from tests.agent.fakes import FakeClock
 from tests.agent.running import add_pci_card, run_gua, run_json, tick_statuses
 from tests.nvml_stub import GIB, Card, Error, Process, Scene
 
@@ -164,3 +183,41 @@ def test_the_interval_of_a_timer_is_covered(tmp_path: Path) -> None:
     run_gua(tmp_path, *PUSHLESS, "--fake", "--interval", "5m")
     with contextlib.closing(sqlite3.connect(tmp_path / "gua.db")) as connection:
         assert connection.execute("SELECT cover_ms FROM tick").fetchall() == [(300_000,)]
+
+
+class TwoLooks:
+    """A held MIG instance, whose activity is known from the second look on; or one that can never say."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+        self.looks = 0
+
+    def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        self.looks += 1
+        begun = self.looks == 1 or self.error != FIRST_SAMPLE
+        fault = Fault("nvmlGpmMetricsGet", self.error, FaultKind.UNSUPPORTED)
+        reading = CardReading(
+            "MIG-a",
+            0,
+            util_pct=None if begun else 40,
+            processes=(GpuProcess(4242, ProcessType.COMPUTE, 4096),),
+            faults={READING_UTIL: fault} if begun else {},
+        )
+        evidence = evidence_of(reading)
+        card = CardTick(reading, evidence, classify(evidence, DEFAULT_RULE), ())
+        return Tick(ts_ms=ts_ms, status=TickStatus.OK, cover_ms=cover_ms, cards=(card,))
+
+    def close(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("error", "looks", "state"), [(FIRST_SAMPLE, 2, "active"), ("NOT_SUPPORTED", 1, "unknown")])
+def test_a_held_mig_instance_is_looked_at_twice_where_that_tells_more(
+    tmp_path: Path, error: str, looks: int, state: str
+) -> None:
+    source, clock = TwoLooks(error), FakeClock()
+    begun_s = clock.monotonic_s()
+    asked = Asked(tmp_path / "gua.db", 0, "never", fake=False)
+    document = observe(source, clock, load_settings(environ={}), asked).document
+    assert (source.looks, document["cards"][0]["now"]["state"]) == (looks, state)
+    assert clock.monotonic_s() - begun_s >= 0.1 * (looks - 1)

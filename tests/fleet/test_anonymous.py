@@ -26,7 +26,7 @@ from tests.fleet.test_schema import schema
 __all__ = ["schema"]
 
 # Whatever of these is left in any form gives somebody away.
-TELLING = ("alice", "wonder", "bobby", "1017", "secretproject", "carol", "scratch", "4242")
+TELLING = ("alice", "wonder", "bobby", "1017", "secretproject", "carol", "scratch", "4242", "li-ws")
 
 
 def telling_fleet() -> Document:
@@ -53,6 +53,7 @@ def telling_fleet() -> Document:
         user("bobby", states(held=7200)),
         user("uid:1017", states(60), uid=1017),
         user("carol", states(60)),
+        user("li", states(60)),
         user("unknown", states(held=30), uid=None, user_source="unknown"),
     ]
     document = report(
@@ -62,12 +63,14 @@ def telling_fleet() -> Document:
         findings=[finding, odd],
     )
     third = report([card("GPU-d", states(60))], store_id="s3")
+    fourth = report([card("GPU-e", states(60), now=now(at=SINCE)), card("GPU-f", states(60))], store_id="s4")
     other = report([card("GPU-c", states(60))], store_id="s2", rules=[report([])["rules"][0] | {"held_mb": 9}])
     results = [
         HostResult(Host("alice-ws", "x", groups=("carols-lab", "shared")), Outcome.OK, document=document),
         HostResult(Host("gpu02", "x", groups=("shared",)), Outcome.AUTH_FAILED, detail="carol@gpu02: /home/carol/key"),
         HostResult(Host("gpu03", "x", groups=("shared",)), Outcome.OK, document=third),
         HostResult(Host("bobby2", "x"), Outcome.OK, document=other),
+        HostResult(Host("li-ws", "x", scheduler="carol's cron"), Outcome.OK, document=fourth),
     ]
     known = Known(excuses=[Excuse("carol asked", user="*alice*")])
     return merge_reports(
@@ -106,10 +109,10 @@ def test_figures_and_hosts_stay_and_the_order_of_users_is_theirs(schema: Any) ->
     Draft202012Validator(schema).validate(bare)
     for key in ("card_s", "coverage", "samples", "cards", "rules", "models", "window"):
         assert bare[key] == document[key]
-    assert [host["name"] for host in bare["hosts"]] == ["host 1", "gpu02", "gpu03", "host 4"]
-    assert [host["outcome"] for host in bare["hosts"]] == ["ok", "auth-failed", "ok", "ok"]
+    assert [host["name"] for host in bare["hosts"]] == ["host 1", "gpu02", "gpu03", "host 4", "host 5"]
+    assert [host["outcome"] for host in bare["hosts"]] == ["ok", "auth-failed", "ok", "ok", "ok"]
     held = {row["user"]: row["idle_held_card_s"] for row in bare["users"]}
-    assert held == {"user 1": 7200, "user 2": 3600, "unknown 3": 30, "user 4": 0, "user 5": 0}
+    assert held == {"user 1": 7200, "user 2": 3600, "unknown 3": 30, "user 4": 0, "user 5": 0, "user 6": 0}
     assert sum(row["share_s"] for row in bare["users"]) == sum(row["share_s"] for row in document["users"])
     assert bare["holds"] == []
     assert [group["name"] for group in bare["groups"]] == ["group 1", "shared"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gua_fleet.merge import Known, find_twins, merge_reports, sums_of_result
 from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
 from gua_fleet.people import Excuse, UserMap
+from gua_fleet.rows_now import free_text
 from gua_fleet.sums import FleetSums, add_all
 from tests.documents import (
     NOW_MS,
@@ -231,6 +232,20 @@ def test_merge_free_is_idle_now_seen_lately_and_not_a_schedulers() -> None:
     assert merged["hosts"][0]["last_tick_at"] == "2026-03-02T13:00:00Z"
 
 
+def test_merge_card_last_looked_at_too_long_ago_is_said_to_be_neither_free_nor_taken() -> None:
+    old, mig = now(at="2026-03-02T11:50:00Z"), {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
+    cards = [
+        card("GPU-old", states(idle=60), now=old),
+        card("GPU-never", states(), now=None),
+        card("GPU-retired", states(idle=60), now=old, retired_at="2026-03-02T11:00:00Z"),
+        card("GPU-p", states(), now=None),
+        card("MIG-1", states(idle=60), mig=mig, now=now("idle-held")),
+    ]
+    document = merge(answer("a", report(cards)))
+    assert (document["free"], document["stale"]) == ([], [{"host": "a", "cards": 2}])
+    assert free_text(document) == "No card is known to be free; last looked at too long ago: a (2)"
+
+
 def test_merge_idle_cards_of_a_scheduler_stand_apart_from_free() -> None:
     document = report([card("GPU-a", states(idle=60))])
     for managed in (answer("a", document, scheduler="slurm"), answer("a", _with_scheduler(document))):
@@ -439,3 +454,54 @@ def test_merge_states_and_unobserved_make_up_what_was_expected(fleet: list[HostR
     spent = sum(merged["card_s"].values()) + merged["coverage"]["unobserved_card_s"]
     # a document's own card may be observed longer than expected here, because the drawn states are free
     assert abs(spent - merged["coverage"]["expected_card_s"]) < 0.01
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> tuple[list[HostResult], dict[str, Seen]]:
+    """Hosts as `results`, some of them under a second name too, in any order; some silent ones seen before."""
+    fleet = draw(results())
+    answered = [result for result in fleet if result.document is not None]
+    again = draw(st.lists(st.sampled_from(answered), max_size=2, unique_by=id)) if answered else []
+    fleet += [answer(f"{draw(st.sampled_from('az'))}-{one.host.name}", one.document or {}) for one in again]
+    silent_names = [result.host.name for result in fleet if result.document is None]
+    seen = {name: Seen("2026-02-28T00:00:00Z", draw(st.integers(0, 4))) for name in silent_names if draw(st.booleans())}
+    return draw(st.permutations(fleet)), seen
+
+
+def cards_known(result: HostResult, seen: dict[str, Seen]) -> int:
+    if result.outcome is Outcome.NO_GPU:
+        return 0
+    return (
+        result.host.cards
+        if result.host.cards is not None
+        else seen[result.host.name].cards
+        if result.host.name in seen
+        else 0
+    )
+
+
+@settings(max_examples=60)
+@given(fleets())
+def test_merge_is_what_each_agent_says_once_by_one_rule_and_the_silent_ones_unseen(
+    drawn: tuple[list[HostResult], dict[str, Seen]],
+) -> None:
+    fleet, seen = drawn
+    merged = merge(*fleet, seen=seen)
+    agents = {one.document["host"]["store_id"]: one.document for one in fleet if one.document is not None}
+    used = [document for document in agents.values() if all(rule in merged["rules"] for rule in document["rules"])]
+    apart = [document for document in agents.values() if document not in used]
+    assert len(merged["rules"]) <= 1
+    assert len(merged["apart"]) == len(apart)
+    assert [row["name"] for row in merged["hosts"]] == [result.host.name for result in fleet]
+    assert sum(row["card_s"] is not None for row in merged["hosts"]) == len(used)
+    for state in states():
+        assert merged["card_s"][state] == pytest.approx(sum(one["card_s"][state] for one in used), abs=1e-3)
+    silent_s = WINDOW_S * sum(cards_known(result, seen) for result in fleet if result.document is None)
+    expected = {key: sum(one["coverage"][key] for one in used) for key in ("expected_card_s", "unobserved_card_s")}
+    apart_s = sum(one["coverage"]["expected_card_s"] for one in apart)
+    for key, amount in expected.items():
+        assert merged["coverage"][key] == pytest.approx(amount + apart_s + silent_s, abs=1e-3)
+    told = sum(one["card_s"] for document in used for one in document["users"])
+    assert sum(row["card_s"] for row in merged["users"]) == pytest.approx(told, abs=1e-3)
+    by_model = sum(row["expected_card_s"] for row in merged["models"])
+    assert by_model == pytest.approx(merged["coverage"]["expected_card_s"], abs=1e-3)

@@ -1,41 +1,32 @@
-"""Whole weeks and months by somebody's clock, whatever the clocks do in between."""
+"""The window that all hosts are asked for alike."""
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo
-
 import pytest
 
+from gua.errors import UsageError
 from gua.units import parse_time_ms, to_iso
-from gua_fleet.period import last_month, last_week
+from gua_fleet.period import fleet_window
 
-BERLIN = ZoneInfo("Europe/Berlin")
-
-
-@pytest.mark.parametrize(
-    ("now", "since", "until"),
-    [
-        # a Wednesday; the week before has 168 hours
-        ("2026-03-11T12:00:00Z", "2026-03-01T23:00:00Z", "2026-03-08T23:00:00Z"),
-        # a Monday, one second after midnight in Berlin
-        ("2026-03-08T23:00:01Z", "2026-03-01T23:00:00Z", "2026-03-08T23:00:00Z"),
-        # clocks went forward on Sunday the 29th: 167 hours
-        ("2026-04-01T12:00:00Z", "2026-03-22T23:00:00Z", "2026-03-29T22:00:00Z"),
-        # clocks went back on Sunday 25 October: 169 hours
-        ("2026-10-28T12:00:00Z", "2026-10-18T22:00:00Z", "2026-10-25T23:00:00Z"),
-    ],
-)
-def test_last_week_is_monday_to_monday_where_the_reader_is(now: str, since: str, until: str) -> None:
-    assert [to_iso(ms) for ms in last_week(parse_time_ms(now), BERLIN)] == [since, until]
+NOW = "2026-03-11T12:07:03Z"
 
 
 @pytest.mark.parametrize(
-    ("now", "since", "until"),
+    ("since", "until", "asked"),
     [
-        ("2026-01-15T12:00:00Z", "2025-11-30T23:00:00Z", "2025-12-31T23:00:00Z"),
-        ("2026-04-30T23:00:00Z", "2026-03-31T22:00:00Z", "2026-04-30T22:00:00Z"),
-        ("2026-04-01T12:00:00Z", "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"),
+        # 48 hours at most: as they are, but never beyond now
+        ("2026-03-11T11:01:01Z", "2026-03-11T12:00:01Z", ("2026-03-11T11:01:01Z", "2026-03-11T12:00:01Z")),
+        ("2026-03-10T11:01:01Z", "2026-03-12T00:00:00Z", ("2026-03-10T11:01:01Z", NOW)),
+        # longer: to the edges of the quarters, the last one that is over
+        ("2026-03-01T11:01:01Z", "2026-03-09T12:00:01Z", ("2026-03-01T11:00:00Z", "2026-03-09T12:15:00Z")),
+        ("2026-03-01T11:01:01Z", "2026-03-12T00:00:00Z", ("2026-03-01T11:00:00Z", "2026-03-11T12:00:00Z")),
     ],
 )
-def test_last_month_is_the_calendars(now: str, since: str, until: str) -> None:
-    assert [to_iso(ms) for ms in last_month(parse_time_ms(now), BERLIN)] == [since, until]
+def test_window_is_one_that_every_host_can_answer_for(since: str, until: str, asked: tuple[str, str]) -> None:
+    window = fleet_window(parse_time_ms(since), parse_time_ms(until), parse_time_ms(NOW))
+    assert tuple(map(to_iso, window)) == asked
+
+
+def test_window_that_has_not_begun_is_refused() -> None:
+    with pytest.raises(UsageError, match="the window has not begun: it begins 2026-03-12"):
+        fleet_window(parse_time_ms("2026-03-12T00:00:00Z"), parse_time_ms("2026-03-13T00:00:00Z"), parse_time_ms(NOW))

@@ -85,10 +85,10 @@ class Stage:
             for job in part.jobs:
                 self._pids[job] = self._host.start_process(job.user, job.name)
 
-    def show(self, *, lost: bool) -> None:
-        """Write the scene. lost: whether the cards that fall off have done so."""
+    def show(self, *, lost: bool, driver: str = "570.86.15", generation: int = 0) -> None:
+        """Write the scene. lost: whether the cards that fall off have done so. generation: of the loaded driver."""
         cards = [self._card(index, part, lost=lost and part.lost) for index, part in enumerate(self._parts)]
-        Scene(cards=tuple(cards)).save(self._host.path("/etc/gua-nvml-scene"))
+        Scene(cards=tuple(cards), driver=driver, generation=generation).save(self._host.path("/etc/gua-nvml-scene"))
 
     def _card(self, index: int, part: Part, *, lost: bool) -> Card:
         return Card(

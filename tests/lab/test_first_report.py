@@ -102,11 +102,15 @@ def install_stub(lab: Lab, name: str) -> None:
     shutil.copy(library, lab.hosts[name].path("/usr/lib/libnvidia-ml.so.1"))
 
 
+def checks(lab: Lab, name: str) -> dict[str, Any]:
+    """What `gua doctor` says on a host, by the checks' ids."""
+    printed = lab.hosts[name].run("sh", "-c", "gua doctor --json || true")
+    return {check["id"]: check for check in json.loads(printed)["checks"]}
+
+
 def last_tick_status(lab: Lab, name: str) -> str | None:
     """What the daemon's newest sampling on a host gave, by the agent's own word."""
-    printed = lab.hosts[name].run("sh", "-c", "gua doctor --json || true")
-    [daemon] = [check for check in json.loads(printed)["checks"] if check["id"] == "daemon"]
-    status = daemon["details"]["last_tick_status"]
+    status = checks(lab, name)["daemon"]["details"]["last_tick_status"]
     return None if status is None else str(status)
 
 
@@ -257,6 +261,28 @@ def test_a_deployment_that_was_cut_off_before_the_restart_is_finished_by_the_nex
     atlas.run("sh", "-c", "echo of a run before > /opt/gua/started-with")
     fleet.deploy("--limit", "atlas")
     assert pid() != before
+
+
+def test_a_pause_lets_go_of_the_driver_and_another_one_is_taken_up_without_a_restart(fleet: Fleet) -> None:
+    lab, atlas = fleet.lab, fleet.lab.hosts["atlas"]
+
+    def pid() -> str:
+        return atlas.run("systemctl", "show", "-P", "MainPID", "gua-agent")
+
+    before = pid()
+    atlas.run("gua", "pause", "--for", "10m")
+    users = atlas.run("sh", "-c", "grep -l libnvidia-ml /proc/[0-9]*/maps 2>/dev/null || true")
+    assert users.strip() == ""
+    assert "paused" in checks(lab, "atlas")["daemon"]["summary"]
+    assert checks(lab, "atlas")["nvml"]["status"] == "skip"
+    fleet.stages["atlas"].show(lost=True, driver="580.65.06", generation=1)
+    atlas.run("gua", "resume")
+    resumed = now_iso()
+    wait_until(lambda: checks(lab, "atlas")["daemon"]["details"]["last_tick_at"] > resumed, "nothing was sampled")
+    seen = checks(lab, "atlas")
+    assert (seen["daemon"]["status"], seen["nvml"]["details"]["driver_version"]) == ("ok", "580.65.06")
+    assert pid() == before
+    assert_follows_from_scenes(fleet.document())
 
 
 def test_a_host_without_power_is_named_and_costs_only_itself(fleet: Fleet) -> None:

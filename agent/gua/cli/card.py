@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 from gua.cli.common import add_store_options, locate_database, open_settings
 from gua.cli.output import add_format_option, emit_document
+from gua.cli.screen import read_screen
 from gua.errors import ExitStatus, GuaError
 
 if TYPE_CHECKING:
     from gua.cards import Cards
     from gua.clock import Clock
+
+# A pipe gets every column.
+_PIPE_COLUMNS = 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +48,7 @@ def _list(database: Path, now_ms: int, form: str) -> int:
     if form == "json":
         emit_document(document, None)
     else:
-        sys.stdout.write(render_cards(document))
+        sys.stdout.write(render_cards(document, read_screen(pipe_columns=_PIPE_COLUMNS).width))
     return int(ExitStatus.OK)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,11 @@ def locate_database(options: argparse.Namespace, settings: Settings) -> Location
     if getattr(options, "frame", None) is None:
         tell(f"database {location}")
     return location
+
+
+def keep_sampling_to_findings() -> None:
+    """Say nothing on stderr of what went wrong with NVML: a command that samples once has it in its answer."""
+    logging.getLogger("gua.nvml").addHandler(logging.NullHandler())
 
 
 def tell(line: str) -> None:

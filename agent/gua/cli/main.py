@@ -24,6 +24,9 @@ from gua.text import shown
 COMMANDS: dict[str, tuple[str, str]] = {
     "daemon": ("gua.cli.daemon", "sample this host's GPUs until told to stop"),
     "report": ("gua.cli.report", "what the GPUs did: worked, held, free, not seen, and by whom"),
+    "holds": ("gua.cli.holds", "the ledger of holds: who held which card from when to when, and what came of it"),
+    "explain": ("gua.cli.explain", "the evidence behind a figure: samples, gaps, rule, and who was named by what"),
+    "top": ("gua.cli.top", "what every card does now, live in a terminal"),
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
     "enroll": ("gua.cli.enroll", "enrol this host with a board, by a one-time token"),
@@ -31,8 +34,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),
     "resume": ("gua.cli.resume", "end a pause"),
     "card": ("gua.cli.card", "list the cards of this host's history, or retire one that is gone"),
+    "import": ("gua.cli.import_", "take over the history of gpu-usage-audit"),
+    "export": ("gua.cli.export", "print the history since a revision, for a program to keep"),
     "demo": ("gua.cli.demo", "record a made-up day without a GPU and report on it"),
     "config": ("gua.cli.config", "check the settings; `config --help` lists them all"),
+    "completion": ("gua.cli.completion", "print what a shell needs to complete this program's words"),
     "version": ("gua.cli.version", "print the version"),
 }
 
@@ -69,6 +75,10 @@ def run_command(
 
     settle: given the options before the command runs, to fill in what the command line leaves open.
     """
+    if "_ARGCOMPLETE" in os.environ:
+        from gua.cli.completion import answer, typed_command  # only a TAB needs it
+
+        answer(lambda: build_parser(program, commands, typed_command(commands, os.environ)))
     _make_streams_safe()
     chosen = next((word for word in argv if not word.startswith("-")), None)
     options = argparse.Namespace()

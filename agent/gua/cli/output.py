@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ def add_frame_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frame", metavar="NONCE", type=_nonce, help=argparse.SUPPRESS)
 
 
-def add_format_option(parser: argparse.ArgumentParser, people: str = "text", more: tuple[str, ...] = ()) -> None:
+def add_format_option(parser: argparse._ActionsContainer, people: str = "text", more: tuple[str, ...] = ()) -> None:
     """`--format` and `--json`; the choice is `options.format`. people: what the form for people is called."""
     words = " or ".join(["json", *more])
     parser.add_argument(
@@ -36,9 +35,11 @@ def _nonce(text: str) -> str:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
-def document_text(document: Mapping[str, Any]) -> str:
-    """The document for people: ASCII, indented, a newline at its end."""
-    return json.dumps(document, indent=1) + "\n"
+def document_text(document: Mapping[str, Any], *, compact: bool = False) -> str:
+    """The document as ASCII: for people, indented and with a newline at its end; or compact, on one line."""
+    import json  # a report in words needs none
+
+    return json.dumps(document, separators=(",", ":")) if compact else json.dumps(document, indent=1) + "\n"
 
 
 def emit_document(document: Mapping[str, Any], frame: Optional[str]) -> None:
@@ -46,7 +47,7 @@ def emit_document(document: Mapping[str, Any], frame: Optional[str]) -> None:
     if frame is None:
         sys.stdout.write(document_text(document))
     else:
-        sys.stdout.write(wrap_document(json.dumps(document, separators=(",", ":")), frame))
+        sys.stdout.write(wrap_document(document_text(document, compact=True), frame))
 
 
 def write_atomically(path: Path, text: str) -> None:

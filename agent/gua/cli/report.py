@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from gua.cli.common import add_store_options, locate_database, open_settings, tell
 from gua.cli.output import add_format_option, add_frame_option, document_text, emit_document, write_atomically
 from gua.cli.screen import Screen, read_screen
 from gua.clock import Clock, SystemClock
-from gua.errors import DatabaseMissing, NoGpu, UsageError
-from gua.host import procfs_root
+from gua.errors import DatabaseMissing, GuaError, NoGpu, UsageError
 from gua.location import Location
-from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.report.document import Report
 from gua.report.period import NAMED_PERIODS, named_period, parse_period
 from gua.report.rule_option import parse_rule
 from gua.report.zones import find_zone, local_zone_name
+
+if TYPE_CHECKING:
+    from gua.store.reader import StoreReader
 
 _WIDTHS = range(60, 201)
 
@@ -27,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua report`."""
     add_period_options(parser)
     add_view_options(parser)
-    parser.add_argument("--user", metavar="USER", help="name this user only")
+    parser.add_argument("--user", type=_name, metavar="USER", help="name this user only")
     parser.add_argument(
         "--rules", metavar="RULES", help="judge the raw ticks again: active=5,held=500,unattributed=500,long=30m"
     )
@@ -64,14 +68,30 @@ def period_of(options: argparse.Namespace, now_ms: int, zone_name: str) -> tuple
 def add_view_options(parser: argparse.ArgumentParser) -> None:
     """How a report is shown: format, width, time zone, heat map, file."""
     add_format_option(parser, more=("csv", "md", "html"))
-    parser.add_argument(
-        "--width", type=_width, metavar="N", help="columns of the text, 60 to 200 (default: the terminal's, else 80)"
-    )
-    parser.add_argument("--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this host's)")
+    add_width_option(parser)
+    add_tz_option(parser)
     parser.add_argument(
         "--heat", choices=("active", "idle-held", "truly-idle"), help="draw this state only in the hours of the week"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
+
+
+def add_width_option(parser: argparse.ArgumentParser) -> None:
+    """`--width`."""
+    parser.add_argument(
+        "--width", type=_width, metavar="N", help="columns of the text, 60 to 200 (default: the terminal's, else 80)"
+    )
+
+
+def add_tz_option(parser: argparse.ArgumentParser) -> None:
+    """`--tz`."""
+    parser.add_argument("--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this host's)")
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a user has a name")
+    return text
 
 
 def _width(text: str) -> int:
@@ -83,7 +103,7 @@ def _width(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Print the report of the chosen database. Returns 0; a missing database is an error (2)."""
     settings = open_settings(options)
-    zone_name = options.tz or local_zone_name()
+    zone_name = _zone_name(options)
     clock = SystemClock()
     since_ms, until_ms = period_of(options, clock.now_ms(), zone_name)
     extras: dict[str, Any] = {"user": options.user, "timeline": options.format == "html"}
@@ -92,9 +112,32 @@ def run(options: argparse.Namespace) -> int:
     if options.sensitivity:
         extras["sensitivity"] = True
     location = locate_database(options, settings)
-    report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock, **extras)
-    show_report(report, options)
+    with _no_garbage():
+        report = read_report(location, since_ms, until_ms, zone_name, settings.scheduler, clock, **extras)
+        show_report(report, options)
     return 0
+
+
+def _zone_name(options: argparse.Namespace) -> str:
+    """The zone asked for, else this host's. A controller gives absolute times, so it may name one not known here.
+
+    Raises UsageError where people ask for such a zone: their times would be read as UTC.
+    """
+    if options.tz and options.frame is None and find_zone(options.tz) is None:
+        raise UsageError(
+            f"--tz {options.tz!r}: this host knows no such time zone: write one such as Europe/Berlin, or UTC"
+        )
+    return options.tz or local_zone_name()
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """What a report makes lives until it is shown: looking for garbage in it would take a twentieth of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def read_report(
@@ -111,27 +154,43 @@ def read_report(
     Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
     """
     from gua.report.build import build_report  # the store is only needed now that the options are right
+
+    with reading(location) as reader:
+        return build_report(
+            reader,
+            since_ms=since_ms,
+            until_ms=until_ms,
+            now_ms=clock.now_ms(),
+            zone=find_zone(zone_name),
+            zone_name=zone_name,
+            scheduler=scheduler,
+            **extras,
+        )
+
+
+@contextlib.contextmanager
+def reading(location: Location) -> Iterator[StoreReader]:
+    """The history at `location`, as `open_reader` opens it.
+
+    Raises DatabaseMissing with the cure, or NoGpu when there is none because this host has no NVIDIA card.
+    """
     from gua.store.database import open_reader
 
     try:
         with open_reader(location.path) as reader:
-            return build_report(
-                reader,
-                since_ms=since_ms,
-                until_ms=until_ms,
-                now_ms=clock.now_ms(),
-                zone=find_zone(zone_name),
-                zone_name=zone_name,
-                scheduler=scheduler,
-                **extras,
-            )
+            yield reader
     except DatabaseMissing as exc:
-        devices = read_nvidia_devices(sysfs_root())
-        if devices is not None and is_gpu_less(devices, procfs_root()):
-            raise NoGpu(
-                f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report"
-            ) from exc
-        raise DatabaseMissing(f"no database at {location}: run `gua daemon --foreground` first") from exc
+        raise _nothing_there(location) from exc
+
+
+def _nothing_there(location: Location) -> GuaError:
+    from gua.host import procfs_root
+    from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
+
+    devices = read_nvidia_devices(sysfs_root())
+    if devices is not None and is_gpu_less(devices, procfs_root()):
+        return NoGpu(f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report")
+    return DatabaseMissing(f"no database at {location}: run `gua daemon --foreground` first")
 
 
 def show_report(report: Report, options: argparse.Namespace) -> None:

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
-from gua.cli.common import add_cloud_option, add_fake_option, add_store_options, locate_database, open_settings, tell
+from gua.cli.common import (
+    add_cloud_option,
+    add_fake_option,
+    add_store_options,
+    keep_sampling_to_findings,
+    locate_database,
+    open_settings,
+    tell,
+)
 from gua.cli.output import add_format_option, add_frame_option, emit_document
 from gua.errors import EnrolmentForbidden, ExitStatus, GuaError, NotEnrolled
 
@@ -50,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     send = _open_board(options, location.path)  # first of all: who is not enrolled shall not wait for the driver
     if not options.fake:
         _respect_pause(location.path, clock.now_ms())
+    keep_sampling_to_findings()
     source = open_source(settings, clock, fake=options.fake)
     try:
         observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake), send)

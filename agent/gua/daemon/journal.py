@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import Optional
 
 from gua.model import CardReading, FaultKind, Tick, TickStatus
@@ -23,7 +24,7 @@ class TickJournal:
         self._troubles: dict[str, int] = {}  # with the number of ticks they lasted so far
         self._said_ms: dict[str, int] = {}
         self._lost = 0
-        self._skipped = 0
+        self._skipped: Counter[str] = Counter()
         self._paused: Optional[str] = None
 
     def ticked(self, tick: Tick, now_ms: int, more: frozenset[str] = frozenset()) -> None:
@@ -49,13 +50,12 @@ class TickJournal:
 
         late_s: how late the one before them began, work_s: how long it took; the longer one is the reason.
         """
-        self._skipped += ticks
         stood_still = late_s > work_s
         text = "the daemon did not run" if stood_still else "a tick took longer than the interval"
+        self._skipped[text] += ticks
         if self._may_say(text, now_ms):
             seconds = late_s if stood_still else work_s
-            logger.warning("%s (%.1f s): %s left out", text, seconds, _ticks(self._skipped))
-            self._skipped = 0
+            logger.warning("%s (%.1f s): %s left out", text, seconds, _ticks(self._skipped.pop(text)))
 
     def paused(self, request: str) -> None:
         """A request to pause stands; told once, and again when it changes."""
@@ -91,7 +91,9 @@ def _ticks(number: int) -> str:
 def describe_troubles(tick: Tick) -> frozenset[str]:
     """One line for each thing that is wrong in a tick; empty when all is well. Pure."""
     if tick.status is TickStatus.UNRESPONSIVE:
-        return frozenset({"NVML does not answer"})
+        return frozenset(
+            {"NVML does not answer"}
+        )  # which call differs from tick to tick, and is logged where it is met
     if tick.fault is not None:
         return frozenset({f"the driver cannot be used: {tick.fault.error}: {shown(tick.fault.message, 200)}"})
     strangers = [

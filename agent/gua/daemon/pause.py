@@ -52,6 +52,8 @@ def pause_path(database: Path) -> Path:
 def save_pause(database: Path, request: PauseRequest) -> None:
     """Ask, in one step, in place of an older request. Raises GuaError when this user may not."""
     path = pause_path(database)
+    if not path.parent.exists():
+        raise GuaError(f"there is no directory {shown(str(path.parent), 200)}: no daemon ever sampled into it")
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)

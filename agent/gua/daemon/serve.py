@@ -11,6 +11,7 @@ from gua.clock import Clock
 from gua.config import Settings
 from gua.daemon.bus import Bus, MadeUpBus, PciBus
 from gua.daemon.gate import PauseGate
+from gua.daemon.imports import imports_beside
 from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
@@ -59,6 +60,7 @@ def _serve_one(
         stack.callback(source.close)
         writer.begin_run("demo" if fake else "daemon", settings.interval_ms, settings.rule, __version__)
         logger.info("sampling every %g s into %s", settings.interval_ms / 1000, database)
+        stack.enter_context(imports_beside(database))
         notify.ready()
         try:
             run_loop(source, writer, clock, settings.interval_ms, stop, notify, gate, bus)

@@ -33,6 +33,7 @@ from gua.model import (
     Tick,
     TickStatus,
     UserSource,
+    UtilSource,
 )
 from gua.rulebook import RuleBook
 
@@ -113,6 +114,8 @@ def _reading(
         memory_used_mb=used_mb,
         memory_source=MemorySource.V2,
         util_pct=util_pct,
+        util_max_pct=min(100, util_pct + util_pct // 4),
+        util_source=UtilSource.SAMPLES,
         processes=tuple(holder.process for holder in holders) if listed else None,
         temperature_c=round(31 + 40 * load),
         power_w=round(model.idle_w + (model.peak_w - model.idle_w) * load, 1),

@@ -40,7 +40,8 @@ def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bo
     """Whether NVML answers, and for every card. known: the cards that this host's history expects."""
     if snapshot.unresponsive:
         cure = "look in `dmesg` for a hung driver; only a reboot frees a call that blocks in the kernel"
-        return Check("nvml", FAIL, "NVML does not answer", cure)
+        why = "" if snapshot.fault is None else f": {shown(snapshot.fault.message, 200)}"
+        return Check("nvml", FAIL, f"NVML does not answer{why}", cure)
     if is_left_alone(snapshot):
         return Check("nvml", SKIP, "the driver is left alone while sampling is paused")
     if snapshot.fault is not None:
@@ -71,7 +72,7 @@ def _absent(snapshot: Snapshot, known: Sequence[KnownDevice]) -> list[str]:
     cards = [card for card in reconciled.cards if card.absent is not None]
     told = [f"{_place(card)}, {card.uuid}: {_why_absent(card)}" for card in cards]
     # A slot that belongs to no known card has hardly more than its index
-    return told + [f"card {_named(slot)}: {slot.fault.error}" for slot in reconciled.strangers]
+    return told + [f"card {_named(slot)}: {_error(slot.fault)}" for slot in reconciled.strangers]
 
 
 def _named(slot: LostSlot) -> str:
@@ -81,7 +82,11 @@ def _named(slot: LostSlot) -> str:
 def _why_absent(card: CardReading) -> str:
     # Of a card that was lost while it was read, the last call says so
     faults = [*card.faults.values()]
-    return faults[-1].error if faults else "missing, NVML does not list it"
+    return _error(faults[-1]) if faults else "missing, NVML does not list it"
+
+
+def _error(fault: Fault) -> str:
+    return f"{fault.call} does not return" if fault.error == "NO_ANSWER" else fault.error
 
 
 def _place(card: CardReading) -> str:

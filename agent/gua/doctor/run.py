@@ -26,13 +26,20 @@ from gua.units import to_iso
 
 SCHEMA = "gua.doctor/1"
 
-# The whole may take ten seconds, with what starting, killing and printing take.
-_BUDGET_S = 8.5
+# The whole may take ten seconds from the start of the program, with what killing and printing take.
+BUDGET_S = 9.0
+# What is left of them, after a sampler has used up its deadline, for ending its child and for the other checks.
+_AFTER_SAMPLE_S = 2.0
 # What is asked of healthy programs answers in less; without persistence mode a card needs seconds to wake.
 _ANSWER_S = 3.0
 # The request is a small file; a file system that does not give it by then will not answer for the database either.
 _PAUSE_S = 1.0
 _ORDER = list(QUESTIONS)
+
+
+def sampling_deadline_s(left_s: float, set_s: float) -> float:
+    """How long a sample may take, of the seconds left to the doctor and those of the settings."""
+    return max(_ANSWER_S, min(set_s, left_s - _AFTER_SAMPLE_S))
 
 
 def run_doctor(
@@ -41,16 +48,17 @@ def run_doctor(
     clock: Clock,
     location: Location,
     trust_pid_namespace: bool,
+    left_s: float = BUDGET_S,
     dev: Path = Path("/dev"),
     enrolment: Optional[Path] = None,
     ask_board: bool = False,
 ) -> dict[str, Any]:
     """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
 
-    sampler: asked once, as the daemon asks, and closed here. Its deadline must leave room within ten seconds: all
-    else is awaited for what is left of them. enrolment: its file, None: beside the database. ask_board: contact it.
+    sampler: asked once, as the daemon asks, and closed here; see `sampling_deadline_s`. left_s: all else is awaited
+    for what the sample leaves of these seconds. enrolment: its file, None: beside the database. ask_board: contact it.
     """
-    until_s = clock.monotonic_s() + _BUDGET_S
+    until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
     storing = Beside(lambda: database.look(location.path, now_ms))
     board = Beside(lambda: cloud.look(enrolment or location.path.with_name(FILE_NAME), ask_board=ask_board))

@@ -52,12 +52,13 @@ class AccountFiles:
 
     def __init__(self, etc: Path = Path("/etc")) -> None:
         self._etc = etc
+        self._files = (etc / "login.defs", etc / "subuid")
         self._stamp: Optional[tuple[object, ...]] = None
         self._accounts = Accounts()
 
     def read(self) -> Accounts:
         """The rules as they are now."""
-        stamp = tuple(_stamp(self._etc / name) for name in ("login.defs", "subuid"))
+        stamp = tuple(map(_stamp, self._files))
         if stamp != self._stamp:
             self._stamp, self._accounts = stamp, read_accounts(self._etc)
         return self._accounts

@@ -19,6 +19,8 @@ _WAIT_S = 0.5
 # Names hardly change; a uid without one may be an account that is only just being made.
 _KEEP_S = 3600.0
 _KEEP_MISS_S = 300.0
+# Containers choose which names of directories are looked up: neither answers nor questions may pile up.
+_MOST_KEPT = 4096
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -67,6 +69,8 @@ class CachedLookup(Generic[K, V]):
     def _ask(self, key: K) -> None:
         answered = self._pending.get(key)
         if answered is None:
+            if len(self._pending) >= _MOST_KEPT:
+                return
             answered = self._pending[key] = threading.Event()
             self._requests.put(key)
             self._start_helper()
@@ -85,6 +89,8 @@ class CachedLookup(Generic[K, V]):
             key = self._requests.get()
             value = self._look_up(key)
             keep_s = _KEEP_MISS_S if value is None else _KEEP_S
+            if len(self._answers) >= _MOST_KEPT:
+                self._answers.clear()
             self._answers[key] = (value, self._clock.monotonic_s() + keep_s)
             self._pending.pop(key).set()
             self._late = self._late and bool(self._pending)

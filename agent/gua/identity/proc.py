@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Optional
 
 from gua.host import read_boot_id
+from gua.identity.containers import container_id, slice_uid, slurm_job
 from gua.text import decode_bytes
 
 # The inode of the initial PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h.
@@ -21,6 +23,8 @@ _MAX_ANCESTORS = 64
 _MOUNTS_LIMIT = 256 << 10
 # The other files have a few lines; only a process in thousands of cgroup hierarchies would fill this.
 _FILE_LIMIT = 16 << 10
+# Fifty numbers and a name.
+_STAT_LIMIT = 4 << 10
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class ProcessFacts:
     """One process at one moment. start_ticks: with pid and boot id its key (clock ticks since boot).
 
     owner_uid: the real uid, None when not shown. login_uid: who logged in, None where nobody did or no audit is kept.
-    cgroups: the paths it is in.
+    cgroups: the paths it is in; what they tell (see gua.identity.containers) is found once.
     """
 
     pid: int
@@ -38,6 +42,35 @@ class ProcessFacts:
     owner_uid: Optional[int]
     login_uid: Optional[int]
     cgroups: tuple[str, ...]
+
+    @cached_property
+    def container(self) -> Optional[str]:
+        return container_id(self.cgroups)
+
+    @cached_property
+    def slurm_job(self) -> Optional[str]:
+        return slurm_job(self.cgroups)
+
+    @cached_property
+    def slice_uid(self) -> Optional[int]:
+        return slice_uid(self.cgroups)
+
+
+@dataclass(frozen=True)
+class Stat:
+    """The fields of /proc/PID/stat that matter here."""
+
+    name: str
+    parent_pid: int
+    start_ticks: int
+
+
+@dataclass(frozen=True)
+class Glance:
+    """shown_uid: whom /proc shows as the owner, root for a process that the kernel holds undumpable."""
+
+    stat: Stat
+    shown_uid: int
 
 
 class ProcFs:
@@ -57,6 +90,20 @@ class ProcFs:
             return os.readlink(self._root / "self/ns/pid") != _HOST_PID_NAMESPACE
         except OSError:
             return False
+
+    def glance(self, pid: int) -> Optional[Glance]:
+        """What one file shows of a process; None when it is gone or hidden from us."""
+        try:
+            fd = os.open(f"{self._prefix}{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            stat = parse_stat(os.read(fd, _STAT_LIMIT))
+            return None if stat is None else Glance(stat, os.fstat(fd).st_uid)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
 
     def read_process(self, pid: int) -> Optional[ProcessFacts]:
         """The facts of one process; None when it is gone, hidden from us, or replaced while being read."""
@@ -95,7 +142,7 @@ class ProcFs:
         return self.mounts(1) or self._read("self/mountinfo", _MOUNTS_LIMIT)
 
     def _read_stat(self, pid: int) -> Optional[Stat]:
-        return parse_stat(self._read(f"{pid}/stat"))
+        return parse_stat(self._read(f"{pid}/stat", _STAT_LIMIT))
 
     def _owner_uid(self, pid: int) -> Optional[int]:
         # Not the directory's owner: that is root for a process that the kernel holds undumpable.
@@ -132,15 +179,6 @@ def _read_whole(fd: int, limit: int) -> bytes:
             break
         found += more
     return found
-
-
-@dataclass(frozen=True)
-class Stat:
-    """The fields of /proc/PID/stat that matter here."""
-
-    name: str
-    parent_pid: int
-    start_ticks: int
 
 
 def parse_stat(raw: bytes) -> Optional[Stat]:

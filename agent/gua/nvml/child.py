@@ -41,12 +41,13 @@ _NO_MESSAGE = (
 class NoAnswer(Exception):
     """The child did not answer in time. It may be working, stopped, or held in the kernel.
 
-    at: the call about a card that it was in for too long; None when there is none to blame.
+    at: the call about a card that it was in for too long; None when there is none to blame. doing: the call that it
+    was in, about a card or not, when it was given up.
     """
 
-    def __init__(self, at: Optional[Position] = None) -> None:
-        super().__init__(at)
-        self.at = at
+    def __init__(self, at: Optional[Position] = None, doing: Optional[Position] = None) -> None:
+        super().__init__(at, doing)
+        self.at, self.doing = at, at or doing
 
 
 class ChildEnded(Exception):
@@ -104,7 +105,7 @@ class Child:
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc
         # A call that began late in the sample only came last: then the host is slow, and no card hangs
-        raise NoAnswer(self._stalled(stall_s / 2))
+        raise NoAnswer(self._stalled(stall_s / 2), self._progress.read())
 
     def _patience_s(self, until_s: float, stall_s: float) -> float:
         """Let time pass until there is something to receive or to give up; then 0. Raises NoAnswer when it is late."""

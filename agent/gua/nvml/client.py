@@ -7,7 +7,8 @@ reaped: then every sample is `unresponsive` at once, until the kernel lets it go
 A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
 reads the rest: a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
 
-A driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
+A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A
+driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
 tick, except that after one younger than a second one tick is left out. At the usual intervals every tick looks
 anew; at 200 ms a broken driver costs one start every other tick.
 """
@@ -34,8 +35,6 @@ START_GRACE_S = 60.0
 _YOUNG_S = 1.0
 _REPEAT_S = 600.0
 
-_UNRESPONSIVE = Snapshot(unresponsive=True)
-
 
 class WorkerClient:
     """The `gua.collect.Sampler` of real hosts. Not for use by several threads.
@@ -61,13 +60,13 @@ class WorkerClient:
         self._tick_left_out = False
         self._isolation = Isolation()
         self._missing_calls: frozenset[str] = frozenset()
-        self._failure = _UNRESPONSIVE
+        self._failure = _no_answer(None)
         self._warned_s: dict[str, float] = {}
 
     def sample(self) -> Snapshot:
         """All cards now; `fault` when the driver or the child failed, `unresponsive` when it did not answer."""
         if self._unreaped is not None and not self._unreaped.has_ended():
-            return _UNRESPONSIVE
+            return self._failure if self._failure.unresponsive else _no_answer(None)
         self._unreaped = None
         if self._child is not None and self._child.has_ended():
             self._warn("the sampling child ended between two ticks")
@@ -75,9 +74,12 @@ class WorkerClient:
             self._retire(self._child)
         if self._child is None and self._too_soon():
             return self._failure
-        until_s = self._clock.monotonic_s() + self._deadline_s
+        until_s, running = self._clock.monotonic_s() + self._deadline_s, self._child
         try:
-            return self._sample_until(until_s)
+            snapshot = self._sample_by(running or self._start(), until_s)
+            if running is not None and self._may_try_anew(snapshot, until_s):
+                snapshot = self._sample_by(self._start(), until_s)
+            return snapshot
         except OSError as exc:
             return self._failed(_fault("WORKER_NOT_STARTED", f"no process could be started: {exc}"))
 
@@ -99,14 +101,18 @@ class WorkerClient:
         self._child = Child(self._command, clock=self._clock, deadline_s=self._deadline_s)
         return self._child
 
-    def _sample_until(self, until_s: float) -> Snapshot:
+    def _may_try_anew(self, snapshot: Snapshot, until_s: float) -> bool:
+        """Whether the child is gone, for what one that begins now may not meet: a reloaded driver, a kill."""
+        gone = self._child is None and self._unreaped is None and not snapshot.unresponsive
+        return gone and until_s - self._clock.monotonic_s() > self._deadline_s / 2
+
+    def _sample_by(self, child: Child, until_s: float) -> Snapshot:
         leave_out = self._isolation.left_out(self._clock.monotonic_s())
-        child = self._child or self._start()
         try:
             return self._ask(child, leave_out, until_s)
         except NoAnswer as exc:
             if exc.at is None:
-                return self._unanswered(child)
+                return self._unanswered(child, exc.doing)
             return self._sample_without(exc.at, child, leave_out, until_s)
 
     def _sample_without(self, at: Position, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
@@ -114,14 +120,14 @@ class WorkerClient:
         self._blame(at)
         self._retire(child)
         if self._unreaped is not None:
-            return self._failed(None)
+            return self._failed(_no_answer(at))
         successor = self._start()
         try:
             return self._ask(successor, {**leave_out, at.place: at.call}, until_s)
         except NoAnswer as exc:
             if exc.at is not None:
                 self._blame(exc.at)
-            return self._unanswered(successor)
+            return self._unanswered(successor, exc.at or at)
 
     def _blame(self, at: Position) -> None:
         self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
@@ -135,16 +141,16 @@ class WorkerClient:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))
         self._say_missing(snapshot)
-        if _only_hung(snapshot):
+        hung = _only_hung(snapshot)
+        if hung is not None:
             self._isolation.forget()
-            return self._failed(None)
+            return self._failed(_no_answer(hung))
         if snapshot.fault is None and (snapshot.cards or not snapshot.lost):
             self._isolation.answered(leave_out)
             return snapshot
         self._isolation.forget()
         self._retire(child)
-        self._failure = snapshot
-        return snapshot
+        return self._failed(snapshot)
 
     def _say_missing(self, snapshot: Snapshot) -> None:
         new = frozenset(snapshot.missing_calls) - self._missing_calls
@@ -152,12 +158,12 @@ class WorkerClient:
             logger.info("this driver or nvidia-ml-py does not have %s", ", ".join(sorted(new)))
         self._missing_calls |= new
 
-    def _unanswered(self, child: Child) -> Snapshot:
+    def _unanswered(self, child: Child, doing: Optional[Position]) -> Snapshot:
         age_s = self._clock.monotonic_s() - child.started_s
         if child.ready or age_s >= self._start_grace_s:
             self._warn(f"sampling child missed its deadline of {self._deadline_s:g} s")
             self._retire(child)
-        return self._failed(None)
+        return self._failed(_no_answer(doing))
 
     def _retire(self, child: Child) -> None:
         self._child = None
@@ -177,17 +183,29 @@ class WorkerClient:
             self._warned_s[message] = now_s
             logger.warning("%s", message)
 
-    def _failed(self, fault: Optional[Fault]) -> Snapshot:
-        """What this sample says, and those of the ticks left out after it: a fault, or None for no answer at all."""
-        self._failure = _UNRESPONSIVE if fault is None else Snapshot(fault=fault)
-        return self._failure
+    def _failed(self, failure: Snapshot) -> Snapshot:
+        """What this sample says, and those of the ticks left out after it."""
+        self._failure = failure
+        return failure
 
 
-def _fault(error: str, message: str) -> Fault:
-    return Fault(call="gua.nvml.worker", error=error, kind=FaultKind.FAILED, message=message)
+def _fault(error: str, message: str) -> Snapshot:
+    return Snapshot(fault=Fault(call="gua.nvml.worker", error=error, kind=FaultKind.FAILED, message=message))
 
 
-def _only_hung(snapshot: Snapshot) -> bool:
-    """Whether there are cards, and all were left out: then the driver as a whole does not answer."""
-    hung = [slot.reason is Reason.UNRESPONSIVE for slot in snapshot.lost]
-    return not snapshot.cards and bool(hung) and all(hung)
+def _no_answer(at: Optional[Position]) -> Snapshot:
+    """at: the call that was waited for, where that is known."""
+    if at is None:
+        fault = Fault("gua.nvml.worker", "NO_ANSWER", FaultKind.FAILED, "the sampling process does not answer")
+    else:
+        where = f" on card {at.place}" if at.place else ""
+        fault = Fault(at.call, "NO_ANSWER", FaultKind.FAILED, f"{at.call} does not return{where}")
+    return Snapshot(fault=fault, unresponsive=True)
+
+
+def _only_hung(snapshot: Snapshot) -> Optional[Position]:
+    """The first of the cards left out, if there is no other card: then the driver as a whole does not answer."""
+    if snapshot.cards or any(slot.reason is not Reason.UNRESPONSIVE for slot in snapshot.lost):
+        return None
+    first = next(iter(snapshot.lost), None)
+    return None if first is None else Position(first.uuid or f"index {first.index}", first.fault.call, 0.0)

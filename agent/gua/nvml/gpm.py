@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Optional
 
-from gua.model import Fault, FaultKind
+from gua.model import FIRST_SAMPLE, Fault, FaultKind
 from gua.nvml.bindings import CallFailed, call, failure, make
 
 _TAKE, _COMPUTE = "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet"
@@ -64,7 +64,7 @@ def _take(card: Any, gpu_instance: int) -> Any:
 def _busy_pct(before: Optional[Any], now: Any) -> int:
     if before is None:
         text = "activity of a MIG instance is known from the second sample on"
-        raise CallFailed(Fault(_COMPUTE, "FIRST_SAMPLE", FaultKind.UNSUPPORTED, text))
+        raise CallFailed(Fault(_COMPUTE, FIRST_SAMPLE, FaultKind.UNSUPPORTED, text))
     asked = make("c_nvmlGpmMetricsGet_t")
     asked.version, asked.sample1, asked.sample2, asked.numMetrics = _VERSION, before, now, 2
     asked.metrics[0].metricId, asked.metrics[1].metricId = _GRAPHICS_UTIL, _SM_UTIL

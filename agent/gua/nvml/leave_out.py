@@ -14,6 +14,6 @@ NOTHING: LeaveOut = {}
 
 def left_out(index: int, hanging_call: str, uuid: Optional[str] = None) -> LostSlot:
     """What is told of one that is not touched. index: its card's."""
-    text = "the call did not return; it is left out, and tried again later"
+    text = f"{hanging_call} did not return; the card is left out, and tried again later"
     fault = Fault(hanging_call, "NO_ANSWER", FaultKind.FAILED, text)
     return LostSlot(index, fault, uuid, Reason.UNRESPONSIVE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
 from datetime import tzinfo
 from typing import Optional, cast
 
@@ -16,17 +16,16 @@ from gua.report.document import (
     Coverage,
     HostInfo,
     Report,
-    RuleInfo,
     Sensitivity,
     TickCounts,
     Window,
+    rule_info,
 )
 from gua.report.findings import find
 from gua.report.hours import hours_of_week
 from gua.report.material import Material, read_material
 from gua.report.narrow import narrowed
 from gua.report.people import hold_of, users_of
-from gua.report.timeline import timeline_of
 from gua.report.window import ReportWindow
 from gua.store.codes import STATUSES, VERDICTS
 from gua.store.credit import COVERED
@@ -61,8 +60,10 @@ def build_report(
     report = _document(made, now_ms, zone, zone_name, scheduler)
     report["user"] = user
     if sensitivity:
-        report["sensitivity"] = [_sensitivity(one, sums) for one, sums in made.sensitivity]
+        report["sensitivity"] = [_sensitivity(one, ms) for one, ms in made.sensitivity]
     if timeline and made.steps is not None:
+        from gua.report.timeline import timeline_of  # only pictures need it
+
         shown = {card["uuid"] for card in report["cards"]}
         report["timeline"] = timeline_of(made.steps, [one for one in made.devices if one.uuid in shown], now_ms)
     report["findings"] = find(report, made, now_ms=now_ms, zone_known=zone is not None)
@@ -70,14 +71,14 @@ def build_report(
 
 
 def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: str, scheduler: Optional[str]) -> Report:
-    sums, cards = made.sums, cards_of(made.devices, made.now, made.window, made.sums)
+    sums, cards = made.sums, cards_of(made.devices, made.now, made.window, made.sums, made.own_rules)
     uuids = {device.id: device.uuid for device in made.devices}
     return {
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
         "host": _host(made.host, scheduler, paused=made.paused),
         "window": _window(made.window, made.begins_ms),
-        "rules": [_rule(rule) for rule in made.rules],
+        "rules": [rule_info(rule) for rule in made.rules],
         "intervals_s": _intervals_s(sums, made.host),
         "coverage": _coverage(cards, sums),
         "card_s": verdict_states(sums.by_verdict(), COVERED),
@@ -93,12 +94,8 @@ def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: st
     }
 
 
-def _rule(rule: Rule) -> RuleInfo:
-    return cast(RuleInfo, asdict(rule))
-
-
-def _sensitivity(rule: Rule, sums: WindowSums) -> Sensitivity:
-    return {"rule": _rule(rule), "card_s": verdict_states(sums.by_verdict(), COVERED)}
+def _sensitivity(rule: Rule, covered_ms: Mapping[int, int]) -> Sensitivity:
+    return {"rule": rule_info(rule), "card_s": verdict_states({verdict: [ms] for verdict, ms in covered_ms.items()}, 0)}
 
 
 def _window(window: ReportWindow, begins_ms: Optional[int]) -> Window:

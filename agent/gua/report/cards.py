@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Optional
 
 from gua.coverage import clip, length_ms
-from gua.model import ProcessType, Reason, State
+from gua.model import ProcessType, Reason, Rule, State
 from gua.report.amounts import verdict_states
-from gua.report.document import Card, CardMore, HolderNow, Now
+from gua.report.document import Card, CardMore, HolderNow, Now, rule_info
 from gua.report.window import ReportWindow
 from gua.store.codes import STATES, VERDICTS
 from gua.store.credit import COVERED, ENERGY, ENERGY_MS, SAMPLES
@@ -20,14 +20,21 @@ from gua.units import to_iso
 
 
 def cards_of(
-    devices: Iterable[DeviceRow], now: Mapping[int, NowRow], window: ReportWindow, sums: WindowSums
+    devices: Iterable[DeviceRow],
+    now: Mapping[int, NowRow],
+    window: ReportWindow,
+    sums: WindowSums,
+    own_rules: Mapping[int, Rule],
 ) -> list[Card]:
-    """The cards that lived in the window or were credited in it, in the order of `devices`. now: by device id."""
+    """The cards that lived in the window or were credited in it, in the order of `devices`.
+
+    now, own_rules: by device id.
+    """
     by_device: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
     for (device, verdict), amounts in sums.cards.items():
         by_device[device][verdict] = amounts
     return [
-        _card(row, by_device[row.id], _held(row.id, sums), window, now.get(row.id))
+        _card(row, by_device[row.id], _held(row.id, sums), window, now.get(row.id), own_rules.get(row.id))
         for row in devices
         if row.id in by_device or _lives_in(row, window)
     ]
@@ -44,6 +51,7 @@ def _card(
     held_ms: Mapping[State, int],
     window: ReportWindow,
     now: Optional[NowRow],
+    own_rule: Optional[Rule],
 ) -> Card:
     observed_ms = sum(amounts[COVERED] for amounts in verdicts.values())
     known_ms = sum(amounts[ENERGY_MS] for amounts in verdicts.values())
@@ -64,6 +72,7 @@ def _card(
         "expected_card_s": expected_ms / 1000,
         "unobserved_card_s": (expected_ms - observed_ms) / 1000,
         "now": _now(now) if now else None,
+        "own_rule": rule_info(own_rule) if own_rule else None,
         **_more(verdicts, held_ms),
     }
 
@@ -109,6 +118,7 @@ def _holder(holder: HolderRow) -> HolderNow:
         "pid": holder.pid,
         "memory_mb": holder.memory_mb,
         "type": "graphics" if holder.type is ProcessType.GRAPHICS else "compute",
+        "since": to_iso(holder.since_ms),
         "user_source": holder.source.value,
         "mounts": holder.mounts,
         "sm_util_pct": _rounded(holder.sm_util_pct),

@@ -6,7 +6,10 @@ with `Z`. A `States` map always has its four keys. The JSON Schema in `gua/schem
 
 from __future__ import annotations
 
-from typing import Optional, TypedDict
+from dataclasses import asdict
+from typing import Optional, TypedDict, cast
+
+from gua.model import Rule
 
 SCHEMA = "gua.report/1"
 
@@ -44,6 +47,11 @@ class RuleInfo(TypedDict):
     long_idle_s: int
 
 
+def rule_info(rule: Rule) -> RuleInfo:
+    """The thresholds as the document has them."""
+    return cast(RuleInfo, asdict(rule))
+
+
 class TickCounts(TypedDict):
     ok: int
     partial: int
@@ -74,7 +82,13 @@ class Usage(TypedDict, total=False):
     user_source: str
 
 
-class HolderNow(Usage):
+class HolderMore(Usage, total=False):
+    """Absent from older agents' documents. since: when it was first seen on this card."""
+
+    since: str
+
+
+class HolderNow(HolderMore):
     user: str
     process: str
     pid: int
@@ -104,11 +118,13 @@ class Now(NowMore):
 class CardMore(TypedDict, total=False):
     """Absent from older agents' documents. held_unmeasured_s: the part of unknown time in which somebody held the card
     and its activity could not be measured. active_unheld_s: the part of active time in which nobody was listed on it.
+    own_rule: that of its model, where the settings give it one; null: judged as cards are by default.
     """
 
     unknown_by_reason: dict[str, float]
     held_unmeasured_s: float
     active_unheld_s: float
+    own_rule: Optional[RuleInfo]
 
 
 class Card(CardMore):
@@ -169,6 +185,8 @@ class HoldMore(Usage, total=False):
 
 
 class Hold(HoldMore):
+    """One process on one card. states: of its whole life; where `rejudged`, of that part which lies in the window."""
+
     user: str
     process: str
     pid: int

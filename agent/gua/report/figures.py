@@ -152,7 +152,8 @@ def energy(report: Report) -> Section:
     rows = [
         (name, kwh(joules), percent(joules, total)) for name, joules in by_state.items() if joules or name != "unknown"
     ]
-    tables = [Table(("state", "kWh", "of all"), "lrr", (*rows, ("all", kwh(total), percent(total, total))))]
+    states = "state" if report.get("user") is None else "state (whole host)"
+    tables = [Table((states, "kWh", "of all"), "lrr", (*rows, ("all", kwh(total), percent(total, total))))]
     users = sorted((user for user in report["users"] if user["energy_j"]), key=lambda user: -(user["energy_j"] or 0))
     if users:
         named = tuple((shown(user["user"]), kwh(user["energy_j"])) for user in users[:_TOP_ENERGY])

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from gua.coverage import SLOT_MS, Span, slot_ceil
 from gua.model import State
 from gua.store.codes import STATE_OF_VERDICT, STATES
 from gua.store.credit import COVERED
 from gua.store.devices import DeviceRow
-from gua.store.evidence_rows import CardTickRow
 from gua.store.reader import StoreReader
 from gua.store.sums import WindowSums
+
+if TYPE_CHECKING:
+    from gua.store.evidence_rows import CardTickRow
 
 LEAST_MS = 10 * 60_000
 # Looked for in the last week of a window only, where raw ticks are at hand.

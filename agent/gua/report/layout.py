@@ -16,34 +16,14 @@ _LEAST_NAME = 8
 
 @dataclass(frozen=True)
 class FittedTable:
+    """A table whose cells are text, bars drawn. align: one letter per column, l or r."""
+
     headers: tuple[str, ...]
     align: str
-    rows: tuple[tuple[Cell, ...], ...]
-    widths: tuple[int, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
-def table_lines(table: FittedTable, look: Look) -> list[str]:
-    """Headers, a rule and one line for each row. Cells stay as they are: "007" is a name, not a number.
-
-    Laid out here and not by tabulate, which takes a third of the time of a whole report to load.
-    """
-    head, *lines = (_line(row, table, look) for row in (table.headers, *table.rows))
-    return [head, "-" * _total(table.widths), *lines]
-
-
-def _line(row: Sequence[Cell], table: FittedTable, look: Look) -> str:
-    cells = (_laid_out(cell, letter, width, look) for cell, letter, width in zip(row, table.align, table.widths))
-    return (" " * GAP).join(cells).rstrip()
-
-
-def _laid_out(cell: Cell, letter: str, width: int, look: Look) -> str:
-    if isinstance(cell, Bar):
-        return painted_bar(cell.amounts, width, look)
-    blanks = " " * (width - display_width(cell))
-    return blanks + cell if letter == "r" else cell + blanks
-
-
-def fit_table(table: Table, columns: int) -> FittedTable:
+def fit_table(table: Table, columns: int, look: Look) -> FittedTable:
     """The table in at most `columns` terminal columns, as far as cutting names and dropping spare columns can do it."""
     kept = list(range(len(table.headers)))
     for gone in table.spare:
@@ -58,8 +38,7 @@ def fit_table(table: Table, columns: int) -> FittedTable:
     return FittedTable(
         headers=tuple(table.headers[place] for place in kept),
         align="".join(table.align[place] for place in kept),
-        rows=tuple(tuple(_fitted(row[place], widths[place]) for place in kept) for row in table.rows),
-        widths=tuple(widths[place] for place in kept),
+        rows=tuple(tuple(_drawn(row[place], widths[place], look) for place in kept) for row in table.rows),
     )
 
 
@@ -71,8 +50,8 @@ def _wishes(table: Table, kept: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield from ((place, _MOST_BAR) for place in bars)
 
 
-def _fitted(cell: Cell, width: int) -> Cell:
-    return fit(cell, width) if isinstance(cell, str) else cell
+def _drawn(cell: Cell, width: int, look: Look) -> str:
+    return fit(cell, width) if isinstance(cell, str) else painted_bar(cell.amounts, width, look)
 
 
 def _is_bar(table: Table, place: int) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Optional
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Optional
 
 from gua.coverage import Span
 from gua.model import DEFAULT_RULE, Rule
@@ -12,8 +12,10 @@ from gua.report.ghosts import Ghost
 from gua.report.window import ReportWindow, exact_window, settle_window
 from gua.store.devices import DeviceRow
 from gua.store.reader import HoldRow, HostRow, NowRow, StoreReader, UserRow
-from gua.store.steps import StepSums
 from gua.store.sums import WindowSums
+
+if TYPE_CHECKING:
+    from gua.store.steps import StepSums
 
 # Enough for every process on a large host; the rest is counted in a finding.
 HOLDS_SHOWN = 500
@@ -28,8 +30,8 @@ _HELD_MB = (0, 100, 500)
 @dataclass(frozen=True)
 class Material:
     """rules: those in force, oldest first. now: by device id. pauses: within the window; paused: now. steps: None: not
-    asked for. sensitivity: rule -> its sums. set_back: see StoreReader.clock_set_back. rejudged: states are not the
-    stored ones.
+    asked for. sensitivity: rule -> covered ms by verdict. set_back: see StoreReader.clock_set_back. rejudged: states
+    are not the stored ones. own_rules: device id -> the rule of its model, for cards not judged by the run's.
     """
 
     window: ReportWindow
@@ -49,8 +51,9 @@ class Material:
     set_back: tuple[Span, ...]
     ghosts: tuple[Ghost, ...] = ()
     steps: Optional[StepSums] = None
-    sensitivity: tuple[tuple[Rule, WindowSums], ...] = ()
+    sensitivity: tuple[tuple[Rule, Mapping[int, int]], ...] = ()
     rejudged: bool = False
+    own_rules: Mapping[int, Rule] = field(default_factory=dict)
 
 
 def read_material(
@@ -108,7 +111,18 @@ def _as_stored(reader: StoreReader, window: ReportWindow, now_ms: int) -> Materi
         paused=bool(reader.pauses((now_ms - 1, now_ms))),
         set_back=tuple(reader.clock_set_back(late)),
         ghosts=find_ghosts(reader, devices, window.span, sums),
+        own_rules=_own_rules(reader, sums),
     )
+
+
+def _own_rules(reader: StoreReader, sums: WindowSums) -> dict[int, Rule]:
+    """By device id. A card whose model's rule changed within the window has none to name."""
+    by_device: dict[int, set[int]] = {}
+    for device, rule in sums.card_rules:
+        by_device.setdefault(device, set()).add(rule)
+    run_rules = reader.run_rules()
+    own = {device: ids for device, ids in by_device.items() if len(ids) == 1 and not ids & run_rules}
+    return {device: reader.rules(ids)[0] for device, ids in own.items()}
 
 
 def _steps(reader: StoreReader, window: Span) -> StepSums:
@@ -117,25 +131,27 @@ def _steps(reader: StoreReader, window: Span) -> StepSums:
     return steps_of(reader, window)
 
 
-def _sensitivity(reader: StoreReader, material: Material, rule: Optional[Rule]) -> tuple[tuple[Rule, WindowSums], ...]:
-    """Each pair of thresholds, the others as in `rule` or in the newest rule of the window; one pass over raw ticks."""
+def _sensitivity(
+    reader: StoreReader, material: Material, rule: Optional[Rule]
+) -> tuple[tuple[Rule, Mapping[int, int]], ...]:
+    """Each pair of thresholds, the others as in `rule` or in the newest rule of the window."""
     base = rule or (material.rules[-1] if material.rules else DEFAULT_RULE)
     rules = [replace(base, active_util_pct=pct, held_mb=held_mb) for pct in _ACTIVE_PCT for held_mb in _HELD_MB]
-    return tuple(zip(rules, reader.rejudge([material.window.span], rules)))
+    return tuple(zip(rules, reader.verdict_ms(material.window.span, rules)))
 
 
 def _under(reader: StoreReader, stored: Material, rule: Rule) -> Material:
-    from gua.report.rejudged import hold_under, now_under, replay
+    from gua.report.rejudged import hold_under, now_under
 
-    raw_since_ms = reader.raw_since_ms() or 0
-    (sums,) = reader.rejudge([stored.window.span], [rule])
-    found = replay(reader, stored.devices, stored.window.span, rule)
+    present = reader.present_under(rule)  # of the view that `stored` was read from; judging again may renew it
+    found = reader.rejudge(stored.window.span, rule)
     return replace(
         stored,
-        sums=replace(sums, ticks=stored.sums.ticks),
+        sums=replace(found.sums, ticks=stored.sums.ticks),
         rules=(rule,),
-        now={device: now_under(reader, device, now, rule, raw_since_ms) for device, now in stored.now.items()},
-        holds=tuple(hold_under(hold, found) for hold in stored.holds),
+        now={device: now_under(now, *present[device]) for device, now in stored.now.items() if device in present},
+        holds=tuple(hold_under(hold, found.holds[hold.id]) for hold in stored.holds),
         steps=found.steps,
         rejudged=True,
+        own_rules={},
     )

@@ -33,8 +33,3 @@ def rules_text(rules: Sequence[Mapping[str, Any]]) -> str:
         return ""
     title = "Rule" if len(rules) == 1 else "Rules (changed within the window, or between hosts or card models)"
     return f"{title}: {'. Also: '.join(rule_text(rule) for rule in rules)}."
-
-
-def rule_lines(rules: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
-    """`rules_text` in lines of at most `columns` characters."""
-    return wrapped(rules_text(rules), columns) if rules else []

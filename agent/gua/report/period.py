@@ -47,6 +47,11 @@ def parse_period(since: str, until: Optional[str], *, now_ms: int, zone: Optiona
     return since_ms, until_ms
 
 
+def parse_moment(text: str, *, now_ms: int, zone: Optional[tzinfo], option: str) -> int:
+    """Unix UTC milliseconds of one moment, written as the ends of a period are. Raises UsageError naming `option`."""
+    return _moment_ms(text, now_ms, zone, option)
+
+
 def _moment_ms(text: str, end_ms: int, zone: Optional[tzinfo], option: str) -> int:
     """Never before 1970: nothing was recorded then, and `--since 9999d` means "all of it"."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gua.report.cells import UNKNOWN, clock_time, count, gigabytes, hours
 from gua.report.document import Card, HolderNow, Now, Report, User
@@ -14,8 +14,6 @@ from gua.text import shown
 # These findings change how everything is read, so they stand above the sections. Id -> the word before it.
 LOUD = {"stale": "STALE", "paused": "PAUSED", "clock": "CLOCK"}
 _TOP_USERS = 15
-_HoldKey = tuple[str, int, str]
-"""(card, pid, user)"""
 
 
 def users(report: Report) -> Section:
@@ -82,29 +80,23 @@ def now(report: Report) -> Section:
 
 
 def _holder_rows(report: Report, current: list[Card]) -> Iterator[tuple[Cell, ...]]:
-    since = {_hold_key(hold["card"], hold): hold["since"] for hold in report["holds"] if hold["until"] is None}
     for card in current:
         seen = card["now"]
         for holder in seen["holders"] if seen else []:
             if holder["type"] != "graphics" and seen is not None:
-                began = since.get((card["uuid"], holder["pid"], holder["user"]))
-                yield _holder_row(report, card, seen, holder, began)
+                yield _holder_row(report, card, seen, holder)
 
 
-def _hold_key(card: str, hold: Mapping[str, object]) -> _HoldKey:
-    return card, int(str(hold["pid"])), str(hold["user"])
-
-
-def _holder_row(report: Report, card: Card, seen: Now, holder: HolderNow, began: object) -> tuple[Cell, ...]:
+def _holder_row(report: Report, card: Card, seen: Now, holder: HolderNow) -> tuple[Cell, ...]:
     user = shown(holder["user"])
-    mounts = holder.get("mounts")
+    mounts, began = holder.get("mounts"), holder.get("since")
     return (
         count(card["index"]),
         f"{user} (mounts {shown(mounts)}'s)" if mounts else user,
         shown(holder["process"]),
         str(holder["pid"]),
         gigabytes(holder["memory_mb"]),
-        UNKNOWN if began is None else how_long(str(began), seen["at"]),
+        UNKNOWN if began is None else how_long(began, seen["at"]),
         "stale" if is_stale(report, seen["at"]) else seen["state"],
         how_long(seen["since"], seen["at"]),
     )

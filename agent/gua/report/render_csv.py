@@ -54,7 +54,7 @@ def render_csv(report: Report) -> str:
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     window = report["window"]
-    same = {"host": _safe(report["host"]["hostname"]), "since": window["since"], "until": window["until"]}
+    same = {"host": safe(report["host"]["hostname"]), "since": window["since"], "until": window["until"]}
     writer.writerows({**same, **row} for row in rows(report))
     return out.getvalue()
 
@@ -63,14 +63,14 @@ def rows(report: Report) -> Iterator[_Row]:
     """Every value with its keys."""
     yield from _host(report)
     for card in report["cards"]:
-        keys = {"section": "cards", "card": _safe(card["uuid"]), "index": _cell(card["index"])}
+        keys = {"section": "cards", "card": safe(card["uuid"]), "index": _cell(card["index"])}
         yield from _states(keys, card["card_s"], "card_time", "s")
         yield from _states(keys, card["energy_j"], "energy", "J")
         yield from _measures(keys, card, _CARD_MEASURES)
         for reason, seconds in card.get("unknown_by_reason", {}).items():
             yield {**keys, "state": "unknown", **_value(f"unknown_time_{reason}", "s", seconds)}
     for user in report["users"]:
-        keys = {"section": "users", "user": _safe(user["user"])}
+        keys = {"section": "users", "user": safe(user["user"])}
         yield from _states(keys, user["states"], "card_time_by_state", "s")
         yield from _measures(keys, user, _USER_MEASURES)
     for one in report["hours_of_week"]:
@@ -103,12 +103,17 @@ def _now(report: Report) -> Iterator[_Row]:
         seen = card["now"]
         if seen is None:
             continue
-        keys = {"section": "now", "card": _safe(card["uuid"]), "index": _cell(card["index"]), "state": seen["state"]}
+        keys = {
+            "section": "now",
+            "card": safe(card["uuid"]),
+            "index": _cell(card["index"]),
+            "state": seen["state"],
+        }
         yield {**keys, **_value("utilisation", "%", seen["util_pct"])}
         yield {**keys, **_value("memory_used", "MiB", seen["memory_used_mb"])}
         for holder in seen["holders"]:
             if holder["type"] != "graphics":
-                yield {**keys, "user": _safe(holder["user"]), **_value("memory_held", "MiB", holder["memory_mb"])}
+                yield {**keys, "user": safe(holder["user"]), **_value("memory_held", "MiB", holder["memory_mb"])}
 
 
 def _states(keys: Mapping[str, Any], states: Optional[Mapping[str, Any]], measure: str, unit: str) -> Iterator[_Row]:
@@ -131,7 +136,7 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """A name without control characters, and none that a spreadsheet would run."""
     clean = shown(text, 200)
     return f"'{clean}" if clean.startswith(_FORMULA) else clean

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gua.report.cells import Look, bar_legend
 from gua.report.document import Report
 from gua.report.heat import heat_legend, heat_lines
-from gua.report.layout import fit_table, table_lines
 from gua.report.notes import wrapped
+from gua.report.render_rows import fitted_lines
 from gua.report.section import Section
 from gua.report.sections import has_history, nothing_text, opening_of, sections_of
 
@@ -52,7 +52,7 @@ def _opening(report: Report, columns: int, look: Look) -> list[str]:
 def _section(number: int, section: Section, report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold(f"{number}. {section.title}")]
     for table in section.tables:
-        lines += table_lines(fit_table(table, columns), look)
+        lines += fitted_lines(table, columns, look)
     if section.heat:
         lines += _heat(section.heat, report, columns, look)
     for line in section.lines:

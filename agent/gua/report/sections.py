@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gua.report import figures, presence
-from gua.report.cells import clock_time
+from gua.report.cells import clock_time, count, hours
 from gua.report.document import Report
 from gua.report.presence import LOUD
 from gua.report.section import Section
@@ -13,7 +13,9 @@ from gua.report.wording import zone_of
 from gua.text import shown
 from gua.units import parse_time_ms
 
-HEAT_STATES = ("active", "idle-held", "truly-idle")
+# Sections that are the host's, also in a report that names one person.
+_HOST_WIDE = ("headline", "capacity", "cards", "heat", "sensitivity")
+_WHOLE = "whole host"
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,9 @@ def opening_of(report: Report) -> Opening:
     begins = window["history_begins"]
     if begins is not None and parse_time_ms(begins) > parse_time_ms(window["since"]):
         notes.append(f"History begins {clock_time(begins, zone)}; nothing is expected before that.")
-    if report.get("user") is not None:
-        notes.append(f"People: only {shown(report['user'] or '')} is named; the sums of the host are whole.")
+    user = report.get("user")
+    if user is not None:
+        notes.append(_of_one(report, user))
     return Opening(
         title=f"GPU use on {shown(report['host']['hostname'])}",
         period=f"{clock_time(window['since'], zone)} to {clock_time(window['until'], zone)} ({name})",
@@ -43,6 +46,19 @@ def opening_of(report: Report) -> Opening:
             f"{LOUD[one['id']]}: {shown(one['text'], 400)}" for one in report["findings"] if one["id"] in LOUD
         ),
     )
+
+
+def _of_one(report: Report, user: str) -> str:
+    """What one person held, in a sentence: the sections that are not about people are about the whole host."""
+    rows = [one for one in report["users"] if one["user"] == user]
+    told = f"{shown(user)} held no card in this window, as far as it was seen."
+    for one in rows:
+        told = (
+            f"{shown(user)} held {count(one.get('cards'))} {'card' if one.get('cards') == 1 else 'cards'} for "
+            f"{hours(one['card_s'])} GPU-hours: {hours(one['idle_held_card_s'])} of them without work, "
+            f"{hours(one['idle_held_long_card_s'])} of those in long stretches."
+        )
+    return f"{told} Nobody else is named; sections marked ({_WHOLE}) are about everybody's use."
 
 
 def has_history(report: Report) -> bool:
@@ -63,7 +79,7 @@ def sections_of(report: Report, heat: tuple[str, ...] = ("idle-held", "active"))
     """The sections in order; findings alone without history. heat: whose hours of the week are drawn."""
     if not has_history(report):
         return [presence.findings(report)]
-    return [
+    sections = [
         figures.headline(report),
         figures.capacity(report),
         figures.cards(report),
@@ -74,3 +90,6 @@ def sections_of(report: Report, heat: tuple[str, ...] = ("idle-held", "active"))
         *([figures.sensitivity(report)] if report.get("sensitivity") else []),
         presence.findings(report),
     ]
+    if report.get("user") is None:
+        return sections
+    return [replace(one, title=f"{one.title} ({_WHOLE})") if one.key in _HOST_WIDE else one for one in sections]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import timezone, tzinfo
 from pathlib import Path
 from typing import Optional
-from zoneinfo import ZoneInfo
 
 # Known without zone data, so that a minimal host can always answer in UTC.
 UTC_NAMES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT"})
@@ -17,6 +16,8 @@ def find_zone(name: str) -> Optional[tzinfo]:
     """The zone called `name` (`Europe/Berlin`, `UTC`); None when this host does not know it."""
     if name in UTC_NAMES:
         return timezone.utc
+    from zoneinfo import ZoneInfo  # nobody in UTC needs it
+
     try:
         return ZoneInfo(name)
     # ZoneInfo answers a missing zone with ZoneInfoNotFoundError (a KeyError), a wrong key with ValueError,

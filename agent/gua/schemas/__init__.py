@@ -6,7 +6,18 @@ import json
 from importlib import resources
 from typing import Any, cast
 
-NAMES = ("gua.report.1", "gua.doctor.1", "gua.observation.1", "gua.cards.1", "gua.error.1")
+NAMES = (
+    "gua.report.1",
+    "gua.doctor.1",
+    "gua.observation.1",
+    "gua.cards.1",
+    "gua.error.1",
+    "gua.holds.1",
+    "gua.explain.1",
+    "gua.export.1",
+    "gua.export-chunk.1",
+    "gua.import.1",
+)
 
 
 def load_schema(name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import grp
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +15,15 @@ from typing import TYPE_CHECKING, Optional
 from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
-from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
+from gua.errors import (
+    DatabaseDamaged,
+    DatabaseForbidden,
+    DatabaseMissing,
+    DatabaseOfPredecessor,
+    DatabaseUnusable,
+)
 from gua.filesystem import is_network_path
-from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
+from gua.store.files import PREDECESSOR, is_damage, move_aside, prepare_file, refuse_special
 from gua.store.reader import StoreReader
 from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
 from gua.store.version import SCHEMA_VERSION, check_version
@@ -56,6 +61,7 @@ def open_writer(
     and later. retention: what is kept how long; None: everything for ever. alone: no daemon writes beside this one.
     Then all of the file is looked at for damage, and one that is damaged or no database is moved aside, and the
     writer's `moved_aside` says where: under a daemon that has the file open, that would cost it every further tick.
+    One of gpu-usage-audit is moved aside too, see files.waiting_imports.
     Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
     """
     from gua.store.writer import StoreWriter  # readers start sooner without all that writing needs
@@ -88,10 +94,12 @@ def _open_as_it_is(path: Path, now_ms: int) -> tuple[SqliteDatabase, None]:
 def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
     try:
         return _open_writable(path, now_ms, _look_for_damage), None
+    except DatabaseOfPredecessor:
+        aside = move_aside(path, now_ms, PREDECESSOR)
     except (DatabaseError, sqlite3.DatabaseError) as exc:
         if not is_damage(exc):
             raise
-    aside = move_aside(path, now_ms)
+        aside = move_aside(path, now_ms)
     prepare_file(path)
     return _open_writable(path, now_ms), aside
 
@@ -154,6 +162,24 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
 
 
+@contextlib.contextmanager
+def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program's SQLite file, read like ours: while it is written, and without permission to write.
+
+    Raises DatabaseMissing, DatabaseUnusable. No transaction is open: each query sees what is there then.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            if not path.exists():
+                raise DatabaseMissing(f"no file at {path}")
+            refuse_special(path)
+            yield connection_of(_open_readable(path, stack))
+        except PermissionError as exc:
+            raise _forbidden(path) from exc
+        except (PeeweeException, sqlite3.Error, OSError) as exc:
+            raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+
+
 def _limit(connection: sqlite3.Connection) -> None:
     """End any query once the time is over; SQLite then says `interrupted`."""
     deadline_s = time.monotonic() + READ_LIMIT_S
@@ -199,6 +225,8 @@ def _open_readable(path: Path, stack: contextlib.ExitStack) -> SqliteDatabase:
         if "locked" in str(exc):
             raise
         # Without write permission SQLite cannot make the -shm file that a WAL database needs when no daemon runs.
+        import tempfile  # few readers need one
+
         copy = _stable_copy(path, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gua-read-"))))
         return _try_read(copy.as_uri(), stack)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from peewee import SqliteDatabase
 
@@ -15,14 +15,20 @@ from gua.model import USER_UNATTRIBUTED, ProcessType, Rule, State, TickStatus, U
 from gua.store.clock_jumps import clock_set_back
 from gua.store.codes import GRAPHICS, PROCESS_TYPES, STATES, STATUSES, USER_SOURCES, UTIL_SOURCES, VERDICTS
 from gua.store.devices import DeviceRow, load_devices
-from gua.store.evidence_rows import CardTickRow, card_ticks
 from gua.store.held_memory import mean_memory_mb
 from gua.store.integrity import find_damage
 from gua.store.sample_id import DEVICE_BITS
 from gua.store.session import Session, connection_of
-from gua.store.steps import StepSums, steps_between
 from gua.store.sums import WindowSums
 from gua.store.unheld import unheld_active_slots
+
+if TYPE_CHECKING:
+    from gua.store.evidence_rows import CardTickRow
+    from gua.store.exported import Exported
+    from gua.store.ledger import LedgerReader
+    from gua.store.past import PastIndex
+    from gua.store.runs import Rejudged
+    from gua.store.steps import StepSums
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,14 @@ class UserRow:
 
 @dataclass(frozen=True)
 class HolderRow:
-    """source: which rule named the user. mounts, sm_util_pct: see ProcessIdentity and Hold."""
+    """source: which rule named the user. mounts, sm_util_pct: see ProcessIdentity and Hold. since_ms: first seen."""
 
     user: str
     process: str
     pid: int
     memory_mb: Optional[int]
     type: ProcessType
+    since_ms: int
     source: UserSource
     mounts: Optional[str]
     sm_util_pct: Optional[float]
@@ -160,7 +167,7 @@ class StoreReader:
         """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
         rows = self._session.rows(
             "SELECT ts_ms, status, interval_ms FROM tick JOIN run ON run.id = tick.run"
-            " WHERE kind <> 'sync-once' ORDER BY tick.id DESC LIMIT 1"
+            " WHERE kind NOT IN ('sync-once', 'import') ORDER BY tick.id DESC LIMIT 1"
         )
         return TickRow(rows[0][0], STATUSES[rows[0][1]], rows[0][2]) if rows else None
 
@@ -176,17 +183,33 @@ class StoreReader:
         wanted = set(ids)
         return tuple(Rule(*row[:5]) for row in rows if row[5] in wanted)
 
+    def run_rules(self) -> set[int]:
+        """Ids of the rules that runs judged by, but for cards whose model has its own."""
+        return {rule for (rule,) in self._session.rows("SELECT DISTINCT rule FROM run")}
+
     def users(self) -> dict[int, UserRow]:
         """Everybody, by id. 0: memory that nobody listed holds, where no tick needed a user for it (see rejudge)."""
         rows = self._session.rows("SELECT id, name, source, uid FROM user")
         nobody = UserRow(USER_UNATTRIBUTED, UserSource.UNATTRIBUTED, None)
         return {0: nobody, **{row[0]: UserRow(row[1], USER_SOURCES[row[2]], row[3]) for row in rows}}
 
-    def rejudge(self, windows: Sequence[Span], rules: Sequence[Rule]) -> list[WindowSums]:
-        """Sums over disjoint windows as each rule would have had them; see gua.store.rejudge."""
+    def rejudge(self, window: Span, rule: Rule) -> Rejudged:
+        """The window's sums as the rule would have had them; see gua.store.rejudge."""
         from gua.store.rejudge import rejudge  # only for those who ask
 
-        return rejudge(self._session, windows, rules, self._renew)
+        return rejudge(self._session, window, rule, self._renew)
+
+    def verdict_ms(self, window: Span, rules: Sequence[Rule]) -> list[dict[int, int]]:
+        """See `judge.verdict_ms`. Only raw ticks count."""
+        from gua.store.judge import verdict_ms
+
+        return verdict_ms(self._session, window, rules, self._longest_cover_ms())
+
+    def present_under(self, rule: Rule) -> dict[int, tuple[int, int]]:
+        """See `judge.present_under`."""
+        from gua.store.judge import present_under
+
+        return present_under(self._session, rule)
 
     def sums(self, slots: tuple[int, int], ragged: Iterable[Span]) -> WindowSums:
         """Sums of whole slots (first, end) and of raw ticks within the spans `ragged`, which meet no such slot."""
@@ -212,6 +235,8 @@ class StoreReader:
 
     def steps(self, first: int, end: int) -> StepSums:
         """See `steps.steps_between`."""
+        from gua.store.steps import steps_between
+
         return steps_between(self._session, first, end)
 
     def _longest_cover_ms(self) -> int:
@@ -219,7 +244,31 @@ class StoreReader:
 
     def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
         """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
+        from gua.store.evidence_rows import card_ticks  # most reports need none
+
         return card_ticks(self._session, device, window, self._longest_cover_ms())
+
+    def ledger(self) -> LedgerReader:
+        """What the ledger of holds and a dispute ask beyond a report."""
+        from gua.store.ledger import LedgerReader  # only for those who ask
+
+        return LedgerReader(self._session, self._longest_cover_ms())
+
+    def exported(self, *, rollups_only: bool) -> Exported:
+        """The rows of an export."""
+        from gua.store.exported import Exported  # only for an export
+
+        return Exported(self._session, rollups_only=rollups_only)
+
+    def renew(self) -> None:
+        """End the unchanging view that is read, and begin the present one."""
+        self._renew()
+
+    def past(self) -> PastIndex:
+        """What is here of other recorders' history."""
+        from gua.store.past import PastIndex  # only for an import
+
+        return PastIndex(self._session)
 
     def pauses(self, window: Span) -> list[Span]:
         """The parts of the window in which the agent was told not to look, in time order.
@@ -252,14 +301,14 @@ class StoreReader:
     def _holders_now(self) -> dict[int, list[HolderRow]]:
         found: defaultdict[int, list[HolderRow]] = defaultdict(list)
         for row in self._session.rows(
-            f"SELECT hold.device, user.name, process.name, pid, memory_mb, type, {_WHO} FROM hold"
-            " JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
+            f"SELECT hold.device, user.name, process.name, pid, memory_mb, type, hold.since_ms, {_WHO}"
+            " FROM hold JOIN card_now ON card_now.device = hold.device AND card_now.tick = hold.last_tick"
             " JOIN process ON process.id = hold.process JOIN user ON user.id = process.user"
             " WHERE is_open ORDER BY hold.id"
         ):
-            user, process, pid, memory_mb, kind, source, *rest = row[1:]
+            user, process, pid, memory_mb, kind, since_ms, source, *rest = row[1:]
             found[row[0]].append(
-                HolderRow(user, process, pid, memory_mb, PROCESS_TYPES[kind], USER_SOURCES[source], *rest)
+                HolderRow(user, process, pid, memory_mb, PROCESS_TYPES[kind], since_ms, USER_SOURCES[source], *rest)
             )
         return found
 

@@ -1,14 +1,16 @@
-"""Card-ticks gathered into runs in which nothing changed that a rule looks at, and what a rule makes of them. Pure."""
+"""Card-ticks gathered into runs in which neither verdict nor holders changed, and what they sum up to. Pure."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from gua.coverage import Piece, split_evenly
-from gua.store.codes import IDLE_HELD, STATE_OF_VERDICT
+from gua.coverage import SLOT_MS, Piece, Span, split_evenly
+from gua.store.codes import IDLE_HELD, STATE_OF_VERDICT, STATES
 from gua.store.credit import CARD, COVERED, ENERGY, ENERGY_MS, LONG_IDLE, SAMPLES, SHARE
+from gua.store.steps import StepSums, step_slots
 from gua.store.sums import WindowSums
 
 _NO_TIME: tuple[int, int, int] = (0, 0, 0)
@@ -31,20 +33,40 @@ class TickPart:
     counted_in: Optional[int]
 
 
-class Run:
-    """One card's ticks in a row with the same verdicts and users. Amounts are those asked for only.
+@dataclass(frozen=True)
+class Present:
+    """Who holds a card: ids of users, ascending, and of holds."""
 
-    verdicts: codes, one for each rule. users: ids of those who hold the card. goes_on: it follows the run before it
-    without more time unobserved than one interval. slots: slot -> sums in the order of credit.COVERED and following.
-    shares: user -> (share ms, millijoules, ms of known energy).
+    users: tuple[int, ...]
+    holds: tuple[int, ...]
+
+
+NOBODY = Present((), ())
+
+
+@dataclass
+class Rejudged:
+    """Sums as a rule would have had them. holds: id -> ms within the window by state, and long idle-held ones last."""
+
+    sums: WindowSums
+    holds: defaultdict[int, list[int]]
+    steps: StepSums
+
+
+class Run:
+    """One card's ticks in a row with the same verdict and holders. Amounts are those asked for only.
+
+    goes_on: it follows the run before it without more time unobserved than one interval. slots: slot -> sums in the
+    order of credit.COVERED and following. shares: user -> (share ms, millijoules, ms of known energy).
     """
 
-    __slots__ = ("device", "end_ms", "goes_on", "shares", "slots", "start_ms", "users", "verdicts")
+    __slots__ = ("device", "end_ms", "goes_on", "present", "shares", "slots", "start_ms", "users", "verdict")
 
-    def __init__(self, device: int, verdicts: tuple[int, ...], users: tuple[int, ...], *, goes_on: bool) -> None:
+    def __init__(self, device: int, verdict: int, present: Present, *, goes_on: bool) -> None:
         self.device = device
-        self.verdicts = verdicts
-        self.users = users
+        self.verdict = verdict
+        self.present = present
+        self.users = present.users
         self.goes_on = goes_on
         self.start_ms: Optional[int] = None
         self.end_ms = 0
@@ -96,48 +118,56 @@ class Run:
 
 
 class _Stretch:
-    """An idle-held stretch of one card that goes on. held_ms: user -> time asked for."""
+    """An idle-held stretch of one card that goes on. users, holds: id -> time asked for."""
 
-    __slots__ = ("end_ms", "held_ms", "start_ms")
+    __slots__ = ("end_ms", "holds", "start_ms", "users")
 
     def __init__(self, start_ms: int) -> None:
         self.start_ms = start_ms
         self.end_ms = start_ms
-        self.held_ms: dict[int, int] = {}
+        self.users: defaultdict[int, int] = defaultdict(int)
+        self.holds: defaultdict[int, int] = defaultdict(int)
 
 
 class RuleSums:
-    """The sums under one rule, growing run by run. number: the rule's place in `Run.verdicts`."""
+    """The sums under one rule, growing run by run."""
 
-    def __init__(self, number: int, long_idle_ms: int, unattributed: int) -> None:
-        self.sums = WindowSums()
-        self._number = number
+    def __init__(self, window: Span, long_idle_ms: int, unattributed: int) -> None:
+        first, end = window[0] // SLOT_MS, -(-window[1] // SLOT_MS)
+        self._found = Rejudged(WindowSums(), defaultdict(_hold_sums), StepSums(first, end, step_slots(end - first), {}))
         self._long_idle_ms = long_idle_ms
         self._unattributed = unattributed
         self._stretches: dict[int, _Stretch] = {}
 
-    def take(self, run: Run, totals: Sequence[int]) -> None:
+    def take(self, run: Run) -> None:
         """Take in a run that is over; of each card in the order of its ticks."""
-        verdict = run.verdicts[self._number]
-        state = STATE_OF_VERDICT[verdict]
-        _add(self.sums.cards[run.device, verdict], totals)
-        for slot, sums in run.slots.items():
-            self.sums.slots[slot, state] += sums[COVERED]
-        users = run.users or ((self._unattributed,) if verdict == IDLE_HELD else ())
+        totals, state, sums = run.totals(), STATE_OF_VERDICT[run.verdict], self._found.sums
+        _add(sums.cards[run.device, run.verdict], totals)
+        self._take_slots(run, state)
+        users = run.users or ((self._unattributed,) if run.verdict == IDLE_HELD else ())
         for user in users:
             own = run.user_sums(user, totals)
-            _add(self.sums.users[user, state], own)
-            self.sums.held[run.device, state] += own[SHARE]
-            self.sums.user_cards[user, run.device] += own[CARD]
-        self._follow(run, verdict, users, totals[COVERED])
+            _add(sums.users[user, state], own)
+            sums.held[run.device, state] += own[SHARE]
+            sums.user_cards[user, run.device] += own[CARD]
+        for hold in run.present.holds:
+            self._found.holds[hold][state] += totals[COVERED]
+        self._follow(run, users, totals[COVERED])
 
-    def finish(self) -> WindowSums:
+    def _take_slots(self, run: Run, state: int) -> None:
+        steps = self._found.steps
+        for slot, sums in run.slots.items():
+            self._found.sums.slots[slot, state] += sums[COVERED]
+            step = steps.ms.setdefault((run.device, (slot - steps.first) // steps.step), [0] * len(STATES))
+            step[state] += sums[COVERED]
+
+    def finish(self) -> Rejudged:
         for device in list(self._stretches):
             self._end(device)
-        return self.sums
+        return self._found
 
-    def _follow(self, run: Run, verdict: int, users: Sequence[int], covered_ms: int) -> None:
-        if verdict != IDLE_HELD:
+    def _follow(self, run: Run, users: Sequence[int], covered_ms: int) -> None:
+        if run.verdict != IDLE_HELD:
             self._end(run.device)
             return
         if run.start_ms is None:
@@ -149,16 +179,24 @@ class RuleSums:
             stretch = self._stretches[run.device] = _Stretch(run.start_ms)
         stretch.end_ms = run.end_ms
         for user in users:
-            stretch.held_ms[user] = stretch.held_ms.get(user, 0) + covered_ms
+            stretch.users[user] += covered_ms
+        for hold in run.present.holds:
+            stretch.holds[hold] += covered_ms
 
     def _end(self, device: int) -> None:
         stretch = self._stretches.pop(device, None)
         if stretch is None or stretch.end_ms - stretch.start_ms < self._long_idle_ms:
             return
-        for user, held_ms in stretch.held_ms.items():
-            self.sums.users[user, STATE_OF_VERDICT[IDLE_HELD]][LONG_IDLE] += held_ms
+        for user, held_ms in stretch.users.items():
+            self._found.sums.users[user, STATE_OF_VERDICT[IDLE_HELD]][LONG_IDLE] += held_ms
+        for hold, held_ms in stretch.holds.items():
+            self._found.holds[hold][-1] += held_ms
+
+
+def _hold_sums() -> list[int]:
+    return [0] * (len(STATES) + 1)
 
 
 def _add(sums: list[int], more: Sequence[int]) -> None:
-    for position, amount in enumerate(more, start=CARD):
+    for position, amount in enumerate(more):
         sums[position] += amount

@@ -33,7 +33,12 @@ class WindowSums:
     user_cards: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     slots: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     ticks: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
-    rules: set[int] = field(default_factory=set)
+    card_rules: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def rules(self) -> set[int]:
+        """All rules that judged any card."""
+        return {rule for _, rule in self.card_rules}
 
     def by_verdict(self) -> dict[int, list[int]]:
         """Sums over all cards, by verdict."""
@@ -50,7 +55,7 @@ class WindowSums:
             " FROM card_slot WHERE slot >= ? AND slot < ? GROUP BY device, verdict, rule",
             bounds,
         ):
-            self.rules.add(rule)
+            self.card_rules.add((device, rule))
             _add(self.cards[device, verdict], sums)
         for user, device, state, *sums in session.rows(
             "SELECT user, device, state, sum(card_ms), sum(share_ms), sum(shared_ms), sum(long_idle_ms),"
@@ -83,7 +88,7 @@ class WindowSums:
 
     def add_credits(self, found: Credits) -> None:
         for (slot, device, rule, verdict), sums in found.cards.items():
-            self.rules.add(rule)
+            self.card_rules.add((device, rule))
             _add(self.cards[device, verdict], sums)
             self.slots[slot, STATE_OF_VERDICT[verdict]] += sums[COVERED]
         for (_, user, device, _, state), sums in found.users.items():

@@ -11,13 +11,15 @@ from typing import Any
 from gua.cli.screen import read_screen
 from gua.errors import UsageError
 from gua.units import parse_duration_ms
-from gua_fleet.ask import Answers, ask_inventory, exit_status, with_passwords
+from gua_fleet.ask import Answers, ask_inventory, exit_status, with_passphrases, with_passwords
 from gua_fleet.config import FILE_NAME, FleetConfig
+from gua_fleet.host_names import complete_hosts, remember_names
 from gua_fleet.inventory.load import Inventory, Selection, load_inventory
 from gua_fleet.inventory.source import find_source
 from gua_fleet.model import HostResult
 from gua_fleet.probes.probe import Probe
 from gua_fleet.progress import watched
+from gua_fleet.prompt import somebody_is_there
 from gua_fleet.show import one_line
 from gua_fleet.ssh.sweep import SweepSettings
 
@@ -32,6 +34,8 @@ __all__ = [
     "fleet_document",
     "print_text",
     "read_inventory",
+    "seconds",
+    "sweep_settings",
     "table_columns",
 ]
 
@@ -58,7 +62,10 @@ def add_inventory_options(parser: argparse.ArgumentParser) -> None:
         help="Ansible inventory: a file, a directory, or `host1,host2,`; may be given several times "
         f"(default: GUA_FLEET_HOSTS, else {FILE_NAME}, else the one ansible.cfg names, else ./inventory.yml)",
     )
-    group.add_argument("-l", "--limit", metavar="PATTERN", help="only hosts that match this Ansible pattern, or @FILE")
+    limit = group.add_argument(
+        "-l", "--limit", metavar="PATTERN", help="only hosts that match this Ansible pattern, or @FILE"
+    )
+    limit.completer = complete_hosts  # type: ignore[attr-defined]  # argcomplete looks for it
     group.add_argument(
         *("-e", "--extra-vars"),
         action="append",
@@ -86,7 +93,7 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     add_inventory_options(parser)
     asking = parser.add_argument_group("how to ask")
     asking.add_argument("--forks", type=_count, metavar="N", help="hosts asked at once (default 32)")
-    asking.add_argument("--timeout", type=_seconds, metavar="TIME", help="hard deadline per host (default 20s)")
+    asking.add_argument("--timeout", type=seconds, metavar="TIME", help="hard deadline per host (default 20s)")
     asking.add_argument(
         *("-k", "--ask-pass"), action="store_true", help="ask for the password to log in with, once for all hosts"
     )
@@ -128,7 +135,7 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     Raises FleetError when there is nothing to ask.
     """
     inventory = read_inventory(options)
-    settings = _settings(options)
+    settings = sweep_settings(options)
     with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
         return ask_inventory(inventory, probe, settings, progress=progress, notice=_notice)
 
@@ -140,17 +147,19 @@ def ask_again(
     hosts = [result.host for result in answers.results if result.host.name in names]
     inventory = replace(answers.inventory, hosts=tuple(hosts))
     with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
-        return ask_inventory(inventory, probe, _settings(options), progress=progress, notice=_notice).results
+        return ask_inventory(inventory, probe, sweep_settings(options), progress=progress, notice=_notice).results
 
 
-def _settings(options: argparse.Namespace) -> SweepSettings:
+def sweep_settings(options: argparse.Namespace) -> SweepSettings:
+    """How to ask, as the options say."""
     return SweepSettings(options.forks, options.timeout, options.accept_new)
 
 
 def read_inventory(options: argparse.Namespace) -> Inventory:
     """The inventory the options choose; which one it is and what is odd about it goes to stderr.
 
-    Passwords that the options want typed are asked for here, once, and are in the hosts afterwards.
+    Passwords that the options want typed are asked for here, once, and are in the hosts afterwards. So are passphrases
+    of keys where somebody is there; where nobody is, a host whose keys are all locked is refused when it is asked.
     """
     config: FleetConfig = options.config
     vault_files = options.vault_password_files or [config.vault_password_file]
@@ -162,13 +171,15 @@ def read_inventory(options: argparse.Namespace) -> Inventory:
         ask_vault_password=options.ask_vault_pass,
     )
     inventory = load_inventory(find_source(options.hosts or (), configured=config.hosts), selection=selection)
+    remember_names(inventory.hosts)
     number = len(inventory.hosts)
     sys.stderr.write(f"inventory: {inventory.source}, {number} host{'' if number == 1 else 's'}\n")
     for warning in (*config.warnings, *inventory.warnings):
         sys.stderr.write(f"inventory: {one_line(warning, width=400)}\n")
     if "ask_pass" not in options:
         return inventory
-    return with_passwords(inventory, ask_pass=options.ask_pass, ask_become=options.ask_become_pass)
+    inventory = with_passwords(inventory, ask_pass=options.ask_pass, ask_become=options.ask_become_pass)
+    return with_passphrases(inventory) if somebody_is_there() else inventory
 
 
 def _notice(line: str) -> None:
@@ -187,7 +198,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """An option's duration, such as `4h`, in seconds."""
     try:
         return parse_duration_ms(text) / 1000
     except UsageError as exc:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from gua.cli.output import add_format_option, emit_document
 from gua.errors import ExitStatus
-from gua_fleet.cli.common import add_inventory_options, print_text, read_inventory, table_columns
-from gua_fleet.render import table
-from gua_fleet.view_rows import HOST_HEADERS, host_document, host_rows
+from gua_fleet.cli.common import add_inventory_options, read_inventory
+from gua_fleet.cli.view import add_view_options, check_output, show
+from gua_fleet.view_inventory import hosts_view
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which inventory, which form. No host is connected to."""
     add_inventory_options(parser)
-    add_format_option(parser, "table")
+    add_view_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the hosts. Raises InventoryError when there is none."""
+    check_output(options.output)
     inventory = read_inventory(options)
-    if options.format == "json":
-        hosts = [host_document(host) for host in inventory.hosts]
-        notes = {"source": inventory.source, "warnings": list(inventory.warnings)}
-        emit_document({"schema": "gua.fleet-hosts/1", **notes, "hosts": hosts}, None)
-    else:
-        print_text(table(HOST_HEADERS, host_rows(inventory.hosts), table_columns()))
+    show(hosts_view(inventory.hosts, source=inventory.source, warnings=inventory.warnings), options)
     return int(ExitStatus.OK)

@@ -12,10 +12,15 @@ from gua_fleet.cli.settle import settle_options
 COMMANDS: dict[str, tuple[str, str]] = {
     "hosts": ("gua_fleet.cli.hosts", "what was understood of the inventory, and which hosts are skipped"),
     "doctor": ("gua_fleet.cli.doctor", "run `gua doctor` on every host"),
+    "status": ("gua_fleet.cli.status", "does every host sample, and how much of the last day was seen"),
     "sync-once": ("gua_fleet.cli.sync_once", "sample every host now and show the fleet as it is"),
+    "free": ("gua_fleet.cli.free", "which cards are free now"),
+    "holds": ("gua_fleet.cli.holds", "who holds which card now, and how long it has been idle"),
+    "top": ("gua_fleet.cli.top", "the fleet live: one line a host, one cell a card"),
     "report": ("gua_fleet.cli.report", "the cluster tables, merged from every host's own history"),
     "config": ("gua_fleet.cli.config", "check or show the settings of gua-fleet.yml; `config --help` lists them all"),
     "demo": ("gua_fleet.cli.demo", "a small made-up fleet on this machine, without a GPU"),
+    "completion": ("gua.cli.completion", "print what a shell needs to complete this program's words"),
     "version": ("gua.cli.version", "print the version"),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from datetime import tzinfo
@@ -12,22 +11,26 @@ from pathlib import Path
 from gua.cli.screen import read_screen
 from gua.clock import SystemClock
 from gua.errors import GuaError, UsageError
-from gua.report.period import parse_period
+from gua.report.period import named_period, parse_period
 from gua.report.zones import find_zone, local_zone_name
 from gua_fleet.anonymous import without_names
 from gua_fleet.cli.common import Answers, add_fleet_options, ask_again, ask_fleet, exit_status
+from gua_fleet.cli.view import check_output, write_output
 from gua_fleet.config import FORMATS, FleetConfig
 from gua_fleet.last_seen import load_seen, save_seen, state_path
 from gua_fleet.merge import Known, merge_reports
-from gua_fleet.merge_rules import Rule, common_rule, differs, other_rules, parse_rule
+from gua_fleet.merge_rules import FleetRules, Rule, fleet_rules, other_rules, parse_rule
 from gua_fleet.model import Document, HostResult
-from gua_fleet.period import fleet_window, last_month, last_week
+from gua_fleet.period import fleet_window
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_table import DEFAULT_WIDTH, SECTIONS, render_fleet
-from gua_fleet.write_file import write_atomically
 
 # Instead of a rule: every host's own.
 OWN = "own"
+_PERIODS = {
+    "last-week": "the whole week before this one, Monday to Sunday",
+    "last-month": "the whole calendar month before this one",
+}
 HEATS = ("active", "idle-held", "truly-idle")
 
 
@@ -36,8 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     window = parser.add_argument_group("the window")
     begin = window.add_mutually_exclusive_group()
     begin.add_argument("--since", metavar="WHEN", help="begin: a duration back from the end, or a time (default 7d)")
-    begin.add_argument("--last-week", action="store_true", help="the whole week before this one, Monday to Sunday")
-    begin.add_argument("--last-month", action="store_true", help="the whole calendar month before this one")
+    for name, meaning in _PERIODS.items():
+        begin.add_argument(f"--{name}", dest="period", action="store_const", const=name, help=meaning)
     window.add_argument("--until", metavar="WHEN", help="end: a duration ago or a time (default now)")
     window.add_argument(
         "--tz", metavar="ZONE", help="time zone, such as Europe/Berlin or UTC (default: this machine's)"
@@ -84,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if zone is None:
         raise UsageError(f"--tz {tz}: this machine does not know that zone; write one such as Europe/Berlin or UTC")
     _check_mail(options)
-    _check_output(options.output)
+    check_output(options.output)
     rule = None if options.rules in (None, OWN) else parse_rule(options.rules)
     since_ms, until_ms = asked_window(options, clock.now_ms(), zone)
     answers = ask_hosts(options, (since_ms, until_ms), tz, rule)
@@ -99,34 +102,35 @@ def run(options: argparse.Namespace) -> int:
 
 def asked_window(options: argparse.Namespace, now_ms: int, zone: tzinfo) -> tuple[int, int]:
     """The window that the options say, as every host is asked for it. Raises UsageError."""
-    whole = last_week if options.last_week else last_month if options.last_month else None
-    if whole is None:
+    if options.period is None:
         return fleet_window(*parse_period(options.since, options.until, now_ms=now_ms, zone=zone), now_ms)
     if options.until:
-        raise UsageError("--last-week and --last-month are whole windows: leave out --until")
-    return fleet_window(*whole(now_ms, zone), now_ms)
+        raise UsageError(f"--{options.period} is a whole window: leave out --until")
+    return fleet_window(*named_period(options.period, now_ms=now_ms, zone=zone), now_ms)
 
 
 def ask_hosts(options: argparse.Namespace, window: tuple[int, int], tz: str, asked: Rule | None) -> Answers:
     """Every host's report; those that judged by another rule than the fleet's are asked once more, by that rule."""
     since_ms, until_ms = window
     answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz))
-    rule = common_rule(answers.results) if asked is None else asked
-    others = {result.host.name for result in other_rules(answers.results, rule)}
-    if rule is None or not others or options.rules == OWN:
+    if options.rules == OWN:
+        return answers
+    rules = fleet_rules(answers.results, asked)
+    others = {result.host.name for result in other_rules(answers.results, rules)}
+    if rules.rule is None or not others:
         return answers
     sys.stderr.write(f"report: {len(others)} of {len(answers.results)} hosts judge by another rule: asked again\n")
-    probe = report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz, rule=rule)
+    probe = report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz, rule=rules.rule)
     again = {result.host.name: result for result in ask_again(options, answers, others, probe)}
-    results = [_better(result, again.get(result.host.name), rule) for result in answers.results]
+    results = [_better(result, again.get(result.host.name), rules) for result in answers.results]
     return replace(answers, results=tuple(results))
 
 
-def _better(first: HostResult, second: HostResult | None, rule: Rule) -> HostResult:
-    """The second answer where it is by the rule; else the first, with the reason why there is no second."""
+def _better(first: HostResult, second: HostResult | None, rules: FleetRules) -> HostResult:
+    """The second answer where it is by the rules; else the first, with the reason why there is no second."""
     if second is None:
         return first
-    if second.document is not None and not differs(second.document, rule):
+    if second.document is not None and rules.judged(second.document):
         return second
     return replace(first, detail=second.detail or "its agent does not judge by other rules: upgrade it")
 
@@ -155,18 +159,6 @@ def _check_mail(options: argparse.Namespace) -> None:
     check_addresses(options.mail_to, options.mail_from)
 
 
-def _check_output(output: Path | None) -> None:
-    """Raise UsageError where nothing can be written: better before all hosts are asked than after."""
-    if output is None:
-        return
-    if not output.parent.is_dir():
-        raise UsageError(f"-o {output}: there is no directory {output.parent}; make it first")
-    if output.is_dir():
-        raise UsageError(f"-o {output}: is a directory; name a file in it")
-    if not os.access(output if output.exists() and not output.is_file() else output.parent, os.W_OK):
-        raise UsageError(f"-o {output}: cannot be written")
-
-
 def _show(document: Document, options: argparse.Namespace) -> None:
     if options.output is None and options.format == "table":
         screen = read_screen(sys.stdout, pipe_columns=DEFAULT_WIDTH)
@@ -179,11 +171,7 @@ def _show(document: Document, options: argparse.Namespace) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         return
-    try:
-        write_atomically(options.output, content)
-    except OSError as exc:
-        raise GuaError(f"-o {options.output}: cannot be written: {exc.strerror}") from exc
-    sys.stderr.write(f"report: {options.output}\n")
+    write_output(options.output, content)
 
 
 def rendered(document: Document, options: argparse.Namespace) -> bytes:

@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable
 
-from gua.cli.output import add_format_option, emit_document
-from gua_fleet.cli.common import (
-    add_fleet_options,
-    ask_fleet,
-    exit_status,
-    fleet_document,
-    print_text,
-    table_columns,
-)
+from gua.errors import GuaError
+from gua_fleet.anonymous import mask_of
+from gua_fleet.cli.common import add_fleet_options, ask_fleet, exit_status, fleet_document
+from gua_fleet.cli.now import remember, with_knowledge
+from gua_fleet.cli.view import add_view_options, check_output, show
+from gua_fleet.latest import latest_folder, load_latest, save_latest
 from gua_fleet.model import HostResult
 from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
-from gua_fleet.render import table
-from gua_fleet.show import one_line
-from gua_fleet.view_rows import CARD_HEADERS, SILENT_HEADERS, card_rows, has_sampled, silent_rows, sync_notes
+from gua_fleet.view_sync import SCHEMA, has_sampled, sync_view
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which hosts, how to ask, which form."""
+    add_view_options(parser, people=True)
     add_fleet_options(parser)
-    add_format_option(parser, "table")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the cards of all hosts now. Exit status 1 when a host did not answer or sample, 3 when none answered."""
-    results = ask_fleet(options, SYNC_ONCE_PROBE).results
-    if options.format == "json":
-        emit_document(fleet_document("gua.fleet-sync-once/1", results), None)
-    else:
-        _show(results)
-    return int(exit_status(results, options.allow_missing, sound=has_sampled))
+    check_output(options.output)
+    answers = ask_fleet(options, SYNC_ONCE_PROBE)
+    hosts, results = with_knowledge(options, answers), answers.results
+    latest = load_latest(latest_folder(), answers.inventory.hosts)
+    remember(results)
+    _keep(results)
+    if options.names is False:
+        mask = mask_of(hosts)
+        hosts = tuple(map(mask.host, hosts))
+        results = tuple(map(mask.result, results, hosts))
+        latest = {mask.hosts[name]: document for name, document in latest.items()}
+    show(sync_view(results, hosts, fleet_document(SCHEMA, results), latest), options)
+    return int(exit_status(answers.results, options.allow_missing, sound=has_sampled))
 
 
-def _show(results: Sequence[HostResult]) -> None:
-    tables = ((CARD_HEADERS, card_rows(results)), (SILENT_HEADERS, silent_rows(results)))
-    parts = [table(headers, rows, table_columns()) for headers, rows in tables if rows]
-    notes = "".join(f"{one_line(note)}\n" for note in sync_notes(results))
-    print_text("\n".join([*parts, notes] if notes else parts))
+def _keep(results: Iterable[HostResult]) -> None:
+    try:
+        save_latest(latest_folder(), results)
+    except GuaError as exc:
+        sys.stderr.write(f"{exc}\n")

@@ -16,10 +16,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
-_MANY = 100  # hosts; below that a second process costs more than it brings
 _SETTINGS = {
     "remote_user": "ansible_user",
     "port": "ansible_port",
@@ -78,8 +76,8 @@ def _read(request: dict[str, Any]) -> dict[str, Any]:
         inventory.subset(context.CLIARGS["subset"])
     order = list(inventory.groups)
     templar = Templar(loader=loader)  # one for all: each finds its filters anew
-    asked = inventory.list_hosts("all")
-    hosts = _on_two_cores(lambda host: _host(host, order, templar, variables, request["names"]), asked)
+    _compile_each_template_once()
+    hosts = [_host(host, order, templar, variables, request["names"]) for host in inventory.list_hosts("all")]
     return {"hosts": hosts, "total": total, "settings": _settings(constants)}
 
 
@@ -96,26 +94,26 @@ def _typed(passwords: dict[str, str]) -> type:
     return Typed
 
 
-def _on_two_cores(describe: Callable[[Any], dict[str, Any]], hosts: list[Any]) -> list[dict[str, Any]]:
-    """All hosts described; the second half of many by a child, because templating is nearly all of the work."""
-    middle = len(hosts) if len(hosts) < _MANY or (os.cpu_count() or 1) < 2 else len(hosts) // 2
-    if middle == len(hosts):
-        return [describe(host) for host in hosts]
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            with open(write_end, "w", encoding="utf-8") as pipe:
-                json.dump([describe(host) for host in hosts[middle:]], pipe)
-            os._exit(0)
-        finally:
-            os._exit(1)  # whatever happened: this process must never give the answer
-    os.close(write_end)
-    first = [describe(host) for host in hosts[:middle]]
-    with open(read_end, encoding="utf-8") as pipe:
-        text = pipe.read()
-    whole = os.waitpid(child, 0)[1] == 0
-    return first + (json.loads(text) if whole else [describe(host) for host in hosts[middle:]])
+def _compile_each_template_once() -> None:
+    """Most hosts share the text of their templates, and compiling it is most of the work of resolving them.
+
+    Only what depends on nothing but the text and the kind of environment is kept, as Jinja's own caches do: no
+    overlay with options of its own, and no backslash, which some callers want escaped and others not.
+    """
+    from jinja2 import Environment
+
+    compile_anew = Environment.compile
+    compiled: dict[tuple[type, str], Any] = {}
+
+    def compile_once(self: Any, source: Any, *options: Any, **named: Any) -> Any:
+        if options or named or self.overlayed or not isinstance(source, str) or "\\" in source:
+            return compile_anew(self, source, *options, **named)
+        key = (type(self), source)
+        if key not in compiled:
+            compiled[key] = compile_anew(self, source)
+        return compiled[key]
+
+    Environment.compile = compile_once  # type: ignore[method-assign]
 
 
 def _host(host: Any, order: list[str], templar: Any, variables: Any, names: list[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gua_fleet.show import one_line
 _ERROR_OUTCOMES = {
     "database_missing": Outcome.NO_HISTORY,
     "no_gpu": Outcome.NO_GPU,
+    "paused": Outcome.PAUSED,
     "database_forbidden": Outcome.NEEDS_PRIVILEGE,
 }
 _NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137

@@ -18,6 +18,7 @@ _SEARCH = (
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _KILL_AFTER_S = "2"
+_NONCE = re.compile(r"[0-9a-f]{32}")
 
 
 def agent_argv(
@@ -34,6 +35,16 @@ def agent_argv(
         return (*prefix, *host.gua_command, *arguments)
     script = f'{_SEARCH}exec {command_line(prefix)} "$gua" "$@"'
     return ("/bin/sh", "-c", script, "gua", *arguments)
+
+
+def ending_argv(command: str) -> tuple[str, ...] | None:
+    """What ends `command` on its host from outside: by its nonce, 128 random bits, which are in the arguments of no
+    process but those that the command started. None for a command that carries none.
+    """
+    nonce = command.rpartition(" ")[2]
+    if not _NONCE.fullmatch(nonce):
+        return None
+    return ("pkill", "-TERM", "-f", f"[{nonce[0]}]{nonce[1:]}")  # a pattern that does not match itself
 
 
 def command_line(argv: Sequence[str]) -> str:

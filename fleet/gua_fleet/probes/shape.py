@@ -18,6 +18,7 @@ from gua_fleet.probes.quick_shape import quick_check
 
 # Deeper than any document of ours by far, and shallow enough for every JSON library to write it again.
 MOST_NESTED = 100
+_NODES = frozenset({dict, list})
 
 # No amount, count or size of ours comes near it, and nothing after this point overflows below it.
 _LIMIT = 2**63 - 1
@@ -65,7 +66,7 @@ def _relaxed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if "enum" in schema:
-        return {"type": "string"}
+        return {"type": ["string", "null"] if None in schema["enum"] else "string"}
     relaxed = {key: _relaxed(value) for key, value in schema.items()}
     kinds = schema.get("type")
     if kinds in ("number", "integer") or (isinstance(kinds, list) and {"number", "integer"} & set(kinds)):
@@ -85,13 +86,13 @@ def _is_time(text: str) -> bool:
 
 
 def _is_nested_beyond(document: Any, most: int) -> bool:
-    level = [document] if isinstance(document, (dict, list)) else []
+    level = [document] if type(document) in _NODES else []
     for _ in range(most):
         level = [
             child
             for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, (dict, list))
+            for child in (node.values() if type(node) is dict else node)
+            if type(child) in _NODES
         ]
         if not level:
             return False

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
 
 from gua_fleet.errors import FleetError, HostFailure
@@ -26,7 +25,7 @@ from gua_fleet.ssh.handshake import Shared, limit_s, shake_hands
 from gua_fleet.ssh.keys import KeyRing, OfferKeys, locked_out
 from gua_fleet.ssh.line import Line
 from gua_fleet.ssh.proxy import Proxy, ProxyDropped, proxy_argv, proxy_failure, start_proxy
-from gua_fleet.ssh.runner import FleetConnection, NoSshConfig
+from gua_fleet.ssh.runner import FleetConnection, NoSshConfig, SharedConfig
 from gua_fleet.ssh.ssh_config import SshConfig
 from gua_fleet.ssh.target import Target
 from gua_fleet.ssh.translate import FAILURES, is_refused_banner, translate
@@ -47,7 +46,7 @@ class Connector:
         self._keys = KeyRing()
         self._host_keys = HostKeys(accept_new=accept_new)
         # lazy: a ~/.fabric.yml written for other work could forward the agent to every host, or set a gateway
-        self._shared = Shared(fabric.Config(ssh_config=NoSshConfig(), lazy=True), self._host_keys)
+        self._shared = Shared(SharedConfig(ssh_config=NoSshConfig(), lazy=True), self._host_keys)
         self._jump_slots: dict[str, threading.BoundedSemaphore] = {}
         self._said: dict[str, None] = {}  # an ordered set
         self._lock = threading.Lock()

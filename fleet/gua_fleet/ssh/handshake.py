@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import fabric  # type: ignore[import-untyped]  # it has no type hints
 import paramiko
-from paramiko.packet import Packetizer
 
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.dial import hang_up
 from gua_fleet.ssh.keys import OfferKeys
 from gua_fleet.ssh.runner import FleetConnection
 from gua_fleet.ssh.target import Target
-from gua_fleet.ssh.trust import HostKeys, prefer_types
+from gua_fleet.ssh.transport import DISABLED_ALGORITHMS, SweepTransport
+from gua_fleet.ssh.trust import HostKeys
 
 # Of the deadline, what a TCP connection and SSH's hand-shake may take: dead hosts should cost little.
 CONNECT_LIMIT_S = 10.0
-# Offered last by the library, and broken or weak: nobody should end up with them.
-_DISABLED = {
-    "ciphers": ["aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc"],
-    "macs": ["hmac-sha1", "hmac-md5", "hmac-sha1-96", "hmac-md5-96"],
-}
-# The library's thread looks this often whether it was told to end; a closed socket wakes it at once, so it need not.
-_LOOK_EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,6 @@ def shake_hands(attempt: Attempt, target: Target, keys: OfferKeys, connection: A
     attempt.on_close(client.close)
     attempt.on_close(lambda: hang_up(connection))
     fabric_connection.open()
-    connection.settimeout(_LOOK_EVERY_S)
     return fabric_connection
 
 
@@ -67,37 +60,16 @@ def _connect_kwargs(
     attempt: Attempt, target: Target, keys: OfferKeys, connection: Any, host_keys: HostKeys
 ) -> dict[str, Any]:
     most_s = limit_s(attempt, target)
-    on_file = host_keys.key_types(target)
-
-    def transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
-        made = paramiko.Transport(sock, packetizer_class=_UntimedPacketizer, **kwargs)
-        options = made.get_security_options()
-        options.key_types = prefer_types(tuple(options.key_types), on_file)
-        # authenticated ones first: the library compares the other kind's MACs byte by byte in Python
-        options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
-        return made
-
     return {
         "sock": connection,
         "timeout": most_s,
         "banner_timeout": most_s,
         "auth_timeout": attempt.timeout_s,
         "channel_timeout": attempt.timeout_s,
-        "disabled_algorithms": _DISABLED,
-        "transport_factory": transport,
+        "disabled_algorithms": DISABLED_ALGORITHMS,
+        "transport_factory": partial(SweepTransport, key_types_on_file=host_keys.key_types(target)),
         "auth_strategy": keys,
     }
-
-
-class _UntimedPacketizer(Packetizer):
-    """Leaves a silent hand-shake to the client's own limit.
-
-    The library's timer beside it would be one more thread for each connection, that outlives a dead one by the whole
-    time it was set for, and would call the host one that closed the connection.
-    """
-
-    def start_handshake(self, timeout: float) -> None:
-        """Set no timer. timeout: seconds."""
 
 
 class _OurPolicy(paramiko.MissingHostKeyPolicy):

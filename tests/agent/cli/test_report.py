@@ -145,6 +145,8 @@ def test_report_of_a_database_without_a_tick_says_no_history_yet(tmp_path: Path)
         (["--last-week", "--since", "1d"], "window of its own"),
         (["--today", "--yesterday"], "not allowed with"),
         (["--rules", "idle=5"], "no threshold"),
+        (["--tz", "Mars/Olympus"], "no such time zone"),
+        (["--user", " "], "a user has a name"),
         (["-o", "/nowhere/report.html"], "/nowhere/report.html: cannot be written"),
     ],
 )
@@ -155,8 +157,9 @@ def test_report_bad_option_is_one_usage_error(database: Path, arguments: list[st
     assert "Traceback" not in done.stderr
 
 
-def test_report_in_an_unknown_zone_still_reports_and_says_so(database: Path) -> None:
-    document = json.loads(gua("report", "--json", "--db", str(database), "--tz", "Mars/Olympus").stdout)
+def test_a_controller_is_answered_in_a_zone_unknown_here_and_told_so(database: Path) -> None:
+    done = gua("report", "--db", str(database), "--tz", "Mars/Olympus", "--frame", NONCE)
+    document = json.loads(unwrap_document(done.stdout.encode(), NONCE))
     assert document["hours_of_week"] == []
     assert "tz_unknown" in [finding["id"] for finding in document["findings"]]
 

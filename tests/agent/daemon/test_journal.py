@@ -37,6 +37,8 @@ def test_only_what_failed_is_a_trouble() -> None:
     strange = Tick(0, TickStatus.PARTIAL, 30_000, (), strangers=(LostSlot(3, FAILED),))
     assert describe_troubles(strange) == {"card 3, never seen before: card_lost: UNKNOWN"}
     assert describe_troubles(tick(status=TickStatus.UNRESPONSIVE)) == {"NVML does not answer"}
+    stuck = Fault("nvmlInit", "NO_ANSWER", FaultKind.FAILED, "nvmlInit does not return")
+    assert describe_troubles(tick(status=TickStatus.UNRESPONSIVE, fault=stuck)) == {"NVML does not answer"}
 
 
 def test_a_driver_fault_is_one_trouble_whatever_the_number_of_cards() -> None:
@@ -65,3 +67,16 @@ def test_a_trouble_that_flickers_for_a_day_stays_a_short_log(caplog: pytest.LogC
         for number in range(2880):
             journal.ticked(BAD if number % 2 else GOOD, number * 30_000)
     assert sum(len(record.message) for record in caplog.records) < 30_000
+
+
+def test_ticks_left_out_are_counted_for_each_reason_apart(caplog: pytest.LogCaptureFixture) -> None:
+    journal = TickJournal()
+    journal.skipped(0.0, 2.0, 3, 0)
+    journal.skipped(0.0, 2.0, 4, 1000)
+    journal.skipped(9.0, 0.1, 5, 2000)
+    journal.skipped(0.0, 2.0, 1, 700_000)
+    assert [record.message.partition("): ")[2] for record in caplog.records] == [
+        "3 ticks left out",
+        "5 ticks left out",
+        "5 ticks left out",
+    ]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gua.clock import SystemClock
 from gua.daemon.gate import PauseGate
 from gua.daemon.lock import has_driver
 from gua.daemon.pause import (
@@ -92,6 +93,11 @@ def test_a_place_one_may_not_write_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(GuaError, match="as root"):
         save_pause(tmp_path / "file/gua.db", PauseRequest(NOW_MS, None, "a"))
+
+
+def test_where_no_daemon_ever_was_there_is_nothing_to_pause(tmp_path: Path) -> None:
+    with pytest.raises(GuaError, match=r"no directory .*/none: no daemon ever sampled into it"):
+        save_pause(tmp_path / "none/gua.db", PauseRequest(0, None, "root"))
 
 
 @given(st.integers(0, 2**52), st.integers(0, LONGEST_MS), st.integers(0, 2**52))
@@ -211,11 +217,13 @@ def test_a_paused_daemon_has_no_child_takes_no_tick_and_goes_on_when_resumed(tmp
 @pytest.mark.processes
 def test_a_pause_outlives_the_daemon_and_ends_by_itself(tmp_path: Path, nvml_scene: Path) -> None:
     TWO_CARDS.save(nvml_scene)
-    done = run_gua(tmp_path, "pause", "--for", "4s")
+    done = run_gua(tmp_path, "pause", "--for", "1h")
     assert done.returncode == 0
     assert "no gua daemon samples into this database; one that starts will wait" in done.stdout
     with running_daemon(tmp_path) as daemon:
-        wait_until(lambda: "paused until" in daemon.log() or "the pause is over" in daemon.log(), "its line")
+        wait_until(lambda: "paused until" in daemon.log(), "its line")
+        now_ms = SystemClock().now_ms()  # in place of the hour, which a test cannot wait for
+        save_pause(tmp_path / "gua.db", PauseRequest(now_ms, now_ms + 1500, "root"))
         wait_until(lambda: _count_ticks(tmp_path) >= 2, "ticks after the pause")
     assert not pause_path(tmp_path / "gua.db").exists()
 

@@ -51,7 +51,9 @@ def test_tick_holds_only_readings_that_a_card_can_give(profile: HostProfile, ts_
     for card in tick.cards:
         reading = card.reading
         assert reading.util_pct is not None
-        assert 0 <= reading.util_pct <= 100
+        assert reading.util_source is not None
+        assert reading.util_max_pct is not None
+        assert 0 <= reading.util_pct <= reading.util_max_pct <= 100
         assert reading.memory_used_mb is not None
         assert reading.memory_total_mb is not None
         assert 0 <= reading.memory_used_mb <= reading.memory_total_mb

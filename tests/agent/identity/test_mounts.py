@@ -23,8 +23,11 @@ HOST = (
 )
 
 
+ACCOUNTS = {"alice", "bob", "carol"}
+
+
 def hint(*mounts: str, host: tuple[str, ...] = HOST) -> Optional[str]:
-    return mount_hint("\n".join((OVERLAY, *mounts)).encode(), "\n".join(host).encode())
+    return mount_hint("\n".join((OVERLAY, *mounts)).encode(), "\n".join(host).encode(), ACCOUNTS.__contains__)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +47,31 @@ def hint(*mounts: str, host: tuple[str, ...] = HOST) -> Optional[str]:
         ("8:1", "/var/lib/docker/volumes/home/_data/home/x", "/data", None),
         ("8:1", "/var/lib/docker/containers/1/hosts", "/etc/hosts", None),
         ("8:1", "/a/b/c/d/home/alice", "/x", None),
+        ("8:3", "/alice", "/x", "/data/alice"),
+        ("8:1", "/mnt/nas/lab/bob/runs", "/x", "/mnt/nas/lab/bob"),
+        ("8:1", "/scratch/project/alice", "/x", "/scratch/project/alice"),
+        ("8:1", "/scratch/shared/a/b/alice", "/x", None),
+        ("8:1", "/alice", "/x", None),  # people's directories lie in something
+        ("8:1", "/opt/nobody-here", "/x", None),
+        ("8:1", "/usr/share/alice", "/x", None),
     ],
 )
 def test_a_person_is_hinted_at_by_the_directory_on_the_host(
     device: str, root: str, point: str, expected: Optional[str]
 ) -> None:
     assert hint(mount_line(device, root, point)) == expected
+
+
+def test_a_directory_service_is_asked_for_few_names_and_for_each_once() -> None:
+    asked: list[str] = []
+
+    def is_person(name: str) -> bool:
+        asked.append(name)
+        return False
+
+    table = [mount_line("8:3", f"/{name}/{sub}", "/x") for name in map(str, range(1000)) for sub in "ab"]
+    assert mount_hint("\n".join(table).encode(), HOST[2].encode(), is_person) is None
+    assert 0 < len(asked) == len(set(asked)) <= 16
 
 
 def test_several_directories_are_named_up_to_three() -> None:
@@ -108,6 +130,15 @@ def test_only_a_containers_process_has_a_hint_and_it_charges_nobody(tmp_path: Pa
     found = identifier(root).identify([42, 43])
     assert (found[42].mount_hint, found[42].user) == ("/home/alice", f"container:{ID[:12]}")
     assert (found[43].mount_hint, found[43].user) == (None, "uid:0")
+
+
+def test_only_the_accounts_of_people_make_a_hint(tmp_path: Path) -> None:
+    root = make_procfs(tmp_path)
+    add_process(root, 1, uid=0, mounts=HOST)
+    mounts = (mount_line("8:3", "/alice", "/a"), mount_line("8:3", "/mysql", "/b"), mount_line("8:3", "/sets", "/c"))
+    add_process(root, 42, uid=0, cgroups=(f"0::/docker/{ID}",), mounts=mounts)
+    people = Identifier(ProcFs(root), {}.get, {"alice": 1001, "mysql": 114}.get)
+    assert people.identify([42])[42].mount_hint == "/data/alice"
 
 
 def test_mounts_are_read_once_in_the_life_of_a_process(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from gua.nvml.client import WorkerClient
 from gua.nvml.isolation import Isolation, wait_s
 from tests.nvml_stub import Card, Delay, Scene
 
+pytestmark = pytest.mark.processes
+
 CARDS = ("A", "B", "C")
 # Half of it must be enough for a busy machine to read four healthy cards one by one, and start a child.
 DEADLINE_S = 6.0
@@ -153,7 +155,7 @@ def test_a_host_whose_every_card_hangs_does_not_answer(client: WorkerClient, nvm
     Scene(cards=(Card("GPU-a"),)).save(nvml_scene)
     _until(lambda: bool(client.sample().cards))
     Scene(cards=(Card("GPU-a", rules=(Delay("nvmlDeviceGetName", HOUR_MS),)),), generation=1).save(nvml_scene)
-    _until(lambda: client.sample() == Snapshot(unresponsive=True))
+    _until(lambda: client.sample().unresponsive)
     Scene(cards=(Card("GPU-a"),), generation=1).save(nvml_scene)
     _until(lambda: _absences(client.sample()) == {"GPU-a": None})
 

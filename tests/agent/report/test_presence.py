@@ -10,9 +10,17 @@ from gua.report.cells import gigabytes
 from gua.report.narrow import narrowed
 from gua.report.presence import now as now_section
 from gua.report.presence import users as users_section
+from gua.report.render_text import render_report
 from tests.documents import card, now, report, states, user
 
-HOLDER = {"user": "ada", "process": "python", "pid": 7, "memory_mb": 4096, "type": "compute"}
+HOLDER = {
+    "user": "ada",
+    "process": "python",
+    "pid": 7,
+    "memory_mb": 4096,
+    "type": "compute",
+    "since": "2026-03-02T08:59:50Z",
+}
 HELD = now("idle-held", since="2026-03-02T10:59:50Z", holders=[HOLDER])
 HOLD = {"user": "ada", "process": "python", "pid": 7, "card": "GPU-a", "since": "2026-03-02T08:59:50Z", "until": None}
 
@@ -28,7 +36,7 @@ def row_of(document: Any) -> dict[str, Any]:
 
 
 def test_a_holder_is_told_with_since_when_he_holds_and_the_card_is_as_it_is() -> None:
-    assert row_of(report([card("GPU-a", states(held=60), now=HELD)], holds=[HOLD])) == {
+    assert row_of(report([card("GPU-a", states(held=60), now=HELD)])) == {
         "#": "0",
         "user": "ada",
         "process": "python",
@@ -87,6 +95,18 @@ def test_a_report_of_one_user_names_nobody_else() -> None:
     assert users_section(nobody).lines == ("eve held no card in this window, as far as it was seen.",)
     assert "No process of eve is listed" in lines_of(nobody)
     assert "no listed process accounts for" not in lines_of(nobody)
+
+
+def test_a_report_of_one_user_tells_what_is_theirs_and_what_is_the_hosts() -> None:
+    ada = {**user("ada", states(held=7200)), "idle_held_card_s": 7200, "idle_held_long_card_s": 3600, "cards": 1}
+    document: Any = report([card("GPU-a", states(held=7200))], [ada, user("ben", states(held=60))])
+    document["coverage"]["expected_card_s"] = 7200
+    text = " ".join(render_report(narrowed(document, "ada")).split())
+    assert "ada held 1 card for 2.00 GPU-hours: 2.00 of them without work, 1.00 of those in long stretches." in text
+    assert "1. Where the card time went (whole host)" in text
+    assert "4. Who held the cards user" in text
+    assert "eve held no card in this window" in render_report(narrowed(document, "eve"))
+    assert "whole host" not in render_report(document)
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,15 @@ def test_judged_again_by_the_same_rule_nothing_changes(case: tuple[list[Tick], l
         window = (since_s * 1000, until_s * 1000)
         if until_s - since_s > 48 * 3600:
             return  # the stored sums answer for whole slots then
-        before, after = (report(path, *window, now_ms=_far(ticks, until_s), **more) for more in ({}, {"rule": RULE}))
+        asked = ({}, {"rule": RULE, "sensitivity": True})
+        before, after = (report(path, *window, now_ms=_far(ticks, until_s), **more) for more in asked)
     for name in ("window", "coverage", "card_s", "samples", "hours_of_week", "intervals_s"):
         assert after[name] == before[name]  # type: ignore[literal-required]
+    assert [one["now"] for one in after["cards"]] == [one["now"] for one in before["cards"]]
+    same = (RULE.active_util_pct, RULE.held_mb)
+    for one in after["sensitivity"]:
+        if (one["rule"]["active_util_pct"], one["rule"]["held_mb"]) == same:
+            assert one["card_s"] == before["card_s"]
     assert people(after) == people(before)
     if steady_only(ticks):
         assert long_time(after) == long_time(before)

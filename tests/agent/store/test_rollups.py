@@ -137,7 +137,7 @@ def by_name(path: Path, sums: WindowSums) -> dict[str, Any]:
 
 def judged_again(path: Path, since_ms: int, until_ms: int) -> dict[str, Any]:
     with open_reader(path) as reader:
-        mine, other = reader.rejudge([(since_ms, until_ms)], [RULE, OTHER])
+        mine, other = (reader.rejudge((since_ms, until_ms), rule).sums for rule in (RULE, OTHER))
     return {"mine": by_name(path, mine), "other": by_name(path, other)}
 
 
@@ -179,8 +179,8 @@ def test_judging_again_refuses_what_is_gone_and_says_from_when_on_it_can(tmp_pat
     remove_raw(path, MONDAY + 20 * MINUTE)
     with open_reader(path) as reader:
         with pytest.raises(UsageError, match="before 2026-03-02T00:20:00Z are gone"):
-            reader.rejudge([(MONDAY, MONDAY + HOUR)], [RULE])
-        (sums,) = reader.rejudge([(MONDAY + 20 * MINUTE, MONDAY + HOUR)], [RULE])
+            reader.rejudge((MONDAY, MONDAY + HOUR), RULE)
+        sums = reader.rejudge((MONDAY + 20 * MINUTE, MONDAY + HOUR), RULE).sums
     assert sum(sums.slots.values()) == 40 * MINUTE
     assert {STATES[state] for _, state in sums.slots} == {State.IDLE_HELD}
 

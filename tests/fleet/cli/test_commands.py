@@ -95,8 +95,8 @@ def test_sync_once_shows_the_fleet_now_and_allow_missing_tolerates(
     assert done.returncode == exit_status
     rows = [line.split("  ") for line in done.stdout.splitlines() if line.startswith("a ")]
     assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
-        ["a", "0", "H100", "idle-held", "0", "6200 / 81559", "alice (py\\x1bthon 6144 MB)"],
-        ["a", "1", "H100", "unknown (card_lost)", "-", "- / 81559", "-"],
+        ["a", "0", "H100", "idle-held", "0", "6.1 / 80", "alice (py\\x1bthon 6.0 GB)"],
+        ["a", "1", "H100", "unknown (card_lost)", "-", "- / 80", "-"],
     ]
     assert "a: not stored there (not permitted)" in done.stdout
     assert "a: card 1 is lost" in done.stdout

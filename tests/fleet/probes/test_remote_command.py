@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gua_fleet.model import Host
-from gua_fleet.probes.remote_command import agent_argv, command_line, quote
+from gua_fleet.probes.remote_command import agent_argv, command_line, ending_argv, quote
 
 ECHO = (sys.executable, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))")
 HARD = ("plain", "two words", "it's", 'a "quote"', "back\\slash", "bang!now", "$HOME", "`id`", "~root", "=ls", "*", "")
@@ -93,3 +95,19 @@ def test_agent_argv_default_search_without_an_agent_exits_127(shell: str, tmp_pa
         [shell, "-c", line], capture_output=True, text=True, env=_environment("/usr/bin:/bin", tmp_path)
     )
     assert (done.returncode, done.stderr.splitlines()[-1]) == (127, "no agent at /opt/gua/current/bin/gua or on PATH")
+
+
+def test_ending_argv_names_the_command_by_its_nonce_and_neither_itself_nor_another() -> None:
+    nonce = secrets.token_hex(16)
+    argv = agent_argv(Host("n", "n"), ("doctor", "--frame", nonce), limit_s=5, as_agent_user=False)
+    ending = ending_argv(command_line(argv))
+    assert ending is not None
+    assert ending[:3] == ("pkill", "-TERM", "-f")
+    assert re.search(ending[3], " ".join(argv))
+    assert not re.search(ending[3], command_line(ending))
+    assert not re.search(ending[3], f"gua doctor --frame {secrets.token_hex(16)}")
+
+
+@pytest.mark.parametrize("command", ["", "gua doctor", "gua doctor --frame .*", "gua doctor --frame " + "A" * 32])
+def test_ending_argv_of_a_command_without_a_nonce_ends_nothing(command: str) -> None:
+    assert ending_argv(command) is None

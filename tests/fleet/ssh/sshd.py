@@ -65,7 +65,7 @@ class Keys:
 
 
 class Sshd:
-    """A server on 127.0.0.1:port. settings: more lines of sshd_config.
+    """A server on address:port, of this machine only. settings: more lines of sshd_config.
 
     The listening socket is ours from the start, with an `sshd -i` for each connection: no other server can get the
     port, none is ever refused because sshd is not up yet, and each sshd ends with its connection, so with the tests.
@@ -80,9 +80,12 @@ class Sshd:
         host_keys: tuple[str, ...] = ("host",),
         greeting: bytes = b"",
         wrapper: tuple[str, ...] = (),
+        address: str = "127.0.0.1",
     ) -> None:
         folder.mkdir()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        family, *_, place = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
+        self._listener = socket.create_server(place, family=family, backlog=128)
+        self.address = address
         self.port = int(self._listener.getsockname()[1])
         self._keys = keys
         self._host_keys = host_keys
@@ -142,7 +145,7 @@ class Sshd:
             self._running = [each for each in self._running if each.poll() is None] + [process]
 
     def known_line(self, key: str | None = None) -> str:
-        return f"[127.0.0.1]:{self.port} {self._keys.public(key or self._host_keys[0])}\n"
+        return f"[{self.address}]:{self.port} {self._keys.public(key or self._host_keys[0])}\n"
 
 
 class StandingSshd(Sshd):
@@ -178,7 +181,7 @@ def host(server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tupl
     port = server if isinstance(server, int) else server.port
     values: dict[str, object] = {
         "name": f"host{port}",
-        "address": "127.0.0.1",
+        "address": "127.0.0.1" if isinstance(server, int) else server.address,
         "port": port,
         "user": getpass.getuser(),
         "identity_file": str(keys.client),

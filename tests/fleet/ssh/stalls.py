@@ -48,7 +48,7 @@ def silent(client: socket.socket, over: threading.Event) -> None:
 
 
 def endless_banner(client: socket.socket, over: threading.Event) -> None:
-    while not over.wait(0.5):  # the library gives up after a hundred lines
+    while not over.wait(2):  # the library gives up after a hundred lines: not before any test's deadline
         client.sendall(b"please wait\r\n")
 
 
@@ -68,12 +68,14 @@ def not_ssh(client: socket.socket, over: threading.Event) -> None:
 class StallAt(paramiko.ServerInterface):
     """A real SSH server of the library that never answers at `stage`: auth, open, exec or output."""
 
-    def __init__(self, stage: str, over: threading.Event) -> None:
+    def __init__(self, stage: str, over: threading.Event, reached: threading.Event) -> None:
         self._stage = stage
         self._over = over
+        self._reached = reached
 
     def _pass(self, stage: str) -> None:
         if stage == self._stage:
+            self._reached.set()
             self._over.wait(300)
 
     def get_allowed_auths(self, username: str) -> str:
@@ -92,13 +94,13 @@ class StallAt(paramiko.ServerInterface):
         return True
 
 
-def stalling(stage: str, host_key: paramiko.PKey) -> Conversation:
-    """The conversation of StallAt."""
+def stalling(stage: str, host_key: paramiko.PKey, reached: threading.Event | None = None) -> Conversation:
+    """The conversation of StallAt. reached: set once it stalls."""
 
     def converse(client: socket.socket, over: threading.Event) -> None:
         transport = paramiko.Transport(client)
         transport.add_server_key(host_key)
-        transport.start_server(server=StallAt(stage, over))
+        transport.start_server(server=StallAt(stage, over, reached or threading.Event()))
         while transport.is_active() and not over.is_set():
             time.sleep(0.05)
         transport.close()

@@ -12,7 +12,7 @@ from gua_fleet.errors import FleetError
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.ssh.sweep import Standing, SweepSettings, sweep
-from tests.fleet.ssh.sshd import Keys, Sshd, host, write_agent
+from tests.fleet.ssh.sshd import Keys, Sshd, host, needs_openssh, write_agent
 
 
 @pytest.fixture
@@ -41,8 +41,11 @@ def test_sweep_document_of_three_megabytes_arrives_whole(sshd: Sshd, keys: Keys,
     assert len(result.document["blob"]) == 3_000_000
 
 
-def test_sweep_endless_output_is_stopped_at_the_cap(sshd: Sshd, keys: Keys, known: Path, tmp_path: Path) -> None:
-    agent = write_agent(tmp_path / "endless", "while True: sys.stdout.write('y' * 65536)")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_sweep_endless_output_is_stopped_at_the_cap(
+    sshd: Sshd, keys: Keys, known: Path, tmp_path: Path, stream: str
+) -> None:
+    agent = write_agent(tmp_path / "endless", f"while True: sys.{stream}.write('y' * 65536)")
     result = _ask(host(sshd, keys, known, agent), cap_bytes=1 << 20)
     assert result.outcome is Outcome.BAD_OUTPUT
     assert (result.detail or "").startswith("the answer is too long: stopped reading")
@@ -369,3 +372,27 @@ def _alive(pid: int) -> bool:
 
 def test_alive_sees_this_process() -> None:
     assert _alive(os.getpid())
+
+
+@needs_openssh
+@pytest.mark.parametrize(("listed", "outcome"), [("host", Outcome.HOST_KEY_CHANGED), ("other_host", Outcome.OK)])
+def test_sweep_binary_list_of_revoked_keys_is_honoured(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path, listed: str, outcome: Outcome
+) -> None:
+    revoked = tmp_path / "revoked.krl"
+    command = ["ssh-keygen", "-q", "-k", "-f", str(revoked), str(keys.folder / f"{listed}.pub")]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    result = _ask(host(sshd, keys, known, agent, **_named(known, revokedhostkeys=str(revoked))))
+    assert result.outcome is outcome
+    assert ("is revoked in" in (result.detail or "")) is (listed == "host")
+
+
+def test_sweep_list_of_revoked_keys_that_is_damaged_or_missing_lets_no_key_be_believed(
+    sshd: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.krl"
+    damaged.write_bytes(b"SSHKRL\n\0 and no more")
+    for file in (damaged, tmp_path / "missing.krl"):
+        result = _ask(host(sshd, keys, known, agent, **_named(known, revokedhostkeys=str(file))))
+        assert result.outcome is Outcome.HOST_KEY_CHANGED
+        assert "no host key can be believed" in (result.detail or "")

@@ -1,0 +1,104 @@
+"""What `gua-fleet status` says: does every host sample, and how much of the last day was seen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gua.report.cells import UNKNOWN, percent
+from gua.text import shown
+from gua.units import MS_PER_SECOND, format_duration
+from gua_fleet.model import HostResult
+from gua_fleet.present import HostNow
+from gua_fleet.probes.status import is_sampling, status_of
+from gua_fleet.view import Section, View
+from gua_fleet.view_hosts import name_list, unseen_section
+
+SCHEMA = "gua.fleet-status/1"
+HEADERS = ("host", "sampling", "newest sample", "last day seen", "cards", "version", "enrolled")
+_COLUMNS = (
+    *("name", "outcome", "sampling", "paused", "last_tick_age_s", "cards", "expected_card_s", "observed_card_s"),
+    *("agent_version", "driver_version"),
+)
+
+
+def status_view(results: Sequence[HostResult], hosts: Sequence[HostNow]) -> View:
+    """Everything `gua-fleet status` has to say. hosts: of the same results, in the same order."""
+    pairs = list(zip(results, hosts, strict=True))
+    rows = [_document(result, host) for result, host in pairs]
+    document = {"schema": SCHEMA, "hosts": rows}
+    table = Section("", HEADERS, [_row(row) for row in rows if row["document"]], "lrrrrll")
+    return View(
+        document,
+        lines=[headline(hosts), *version_lines(rows)],
+        sections=[table, unseen_section(hosts)],
+        columns=_COLUMNS,
+        flat=[_flat(row) for row in rows],
+    )
+
+
+def is_at_work(result: HostResult, hosts: Mapping[str, HostNow]) -> bool:
+    """Whether samples come from there, or somebody asked that none do."""
+    host = hosts[result.host.name]
+    return is_sampling(host) or host.paused is True or host.twin_of is not None
+
+
+def headline(hosts: Sequence[HostNow]) -> str:
+    """`4 hosts: 2 sampling, 1 not sampling (gpu03), 1 did not answer (gpu04)`."""
+    sampling = [host.name for host in hosts if is_sampling(host)]
+    paused = [host.name for host in hosts if host.paused and not is_sampling(host)]
+    still = [
+        host.name for host in hosts if host.known and not is_sampling(host) and not host.paused and not host.twin_of
+    ]
+    silent = [host.name for host in hosts if host.failed]
+    parts = [f"{len(sampling)} sampling"]
+    parts += [f"{len(still)} not sampling ({name_list(still)})"] if still else []
+    parts += [f"{len(paused)} paused ({name_list(paused)})"] if paused else []
+    parts += [f"{len(silent)} did not answer ({name_list(silent)})"] if silent else []
+    rest = len(hosts) - len(sampling) - len(still) - len(paused) - len(silent)
+    parts += [f"{rest} with nothing to tell"] if rest else []
+    return f"{len(hosts)} host{'' if len(hosts) == 1 else 's'}: {', '.join(parts)}"
+
+
+def version_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line where agents are of different versions, the rarer ones by name."""
+    versions: dict[str, list[str]] = {}
+    for row in rows:
+        if row["document"]:
+            versions.setdefault(row["document"]["agent_version"], []).append(row["name"])
+    if len(versions) < 2:
+        return []
+    ordered = sorted(versions.items(), key=lambda item: (-len(item[1]), item[0]))
+    _, *others = [f"{shown(version)} ({name_list(names)})" for version, names in ordered]
+    return [f"Agents differ: {shown(ordered[0][0])} on {len(ordered[0][1])} of them, {', '.join(others)}"]
+
+
+def _document(result: HostResult, host: HostNow) -> dict[str, Any]:
+    document = None if result.document is None else status_of(result.document, host)
+    return {"name": host.name, "outcome": host.outcome, "detail": host.detail, "document": document}
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    status = row["document"] or {}
+    return {**row, **status, **status.get("last_day", {})}
+
+
+def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    status = row["document"]
+    age_s, last_day = status["last_tick_age_s"], status["last_day"]
+    enrolled = {True: "yes", False: "no", None: UNKNOWN}[status["enrolled"]]
+    return (
+        row["name"],
+        "paused" if status["paused"] else "yes" if status["sampling"] else "no",
+        "never" if age_s is None else _age(age_s),
+        percent(last_day["observed_card_s"], last_day["expected_card_s"]),
+        str(status["cards"]),
+        shown(status["agent_version"]),
+        enrolled,
+    )
+
+
+def _age(seconds: float) -> str:
+    if seconds < 0:
+        return f"{format_duration(round(-seconds * MS_PER_SECOND))} ahead"
+    return f"{format_duration(round(seconds * MS_PER_SECOND))} ago"

@@ -1,0 +1,178 @@
+"""`free`, `holds`, `status` and `top --once` as a user runs them, on hosts whose answers are known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.fleet.cli.reporting import fleet_of, write_state
+from tests.fleet.cli.test_commands import _run
+
+IDLE = {"state": "truly-idle", "since_s": 7200}
+HELD = {"state": "idle-held", "since_s": 4 * 3600, "holders": [{"user": "alice", "held_s": 6 * 3600}]}
+BUSY = {"state": "active", "since_s": 60, "holders": [{"user": "bob", "held_s": 600}]}
+COMMANDS = ("free", "holds", "status", "top")
+
+
+def asked(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], Any]:
+    done = _run(folder, *arguments)
+    assert "Traceback" not in done.stderr
+    assert "defect" not in done.stderr, done.stderr
+    return done, json.loads(done.stdout) if "--json" in arguments else done.stdout
+
+
+def test_free_names_the_cards_that_fit_and_says_why_others_are_not_among_them(tmp_path: Path) -> None:
+    stale = {**IDLE, "seen_s": 120}  # four intervals of 30 s
+    fleet = {"a": [IDLE, HELD, IDLE], "b": [IDLE], "slow": [stale], "gone": None, "away": [IDLE]}
+    hosts = fleet_of(tmp_path, fleet, {"b": {"gua_scheduler": "slurm"}, "away": {"gua_maintenance": "new fans"}})
+    done, text = asked(tmp_path, "free", "--hosts", hosts)
+    assert done.returncode == 1
+    assert text.splitlines()[0] == "2 cards free: a:0,2"
+    assert "1 idle, given out by slurm, so not counted as free: b:0" in text
+    assert "Nothing is known of 3 of 5 hosts now: slow, gone, away" in text
+    assert "its newest sample is 2 min old" in text
+    assert "new fans" in text
+    _, document = asked(tmp_path, "free", "--hosts", hosts, "--json")
+    assert [(card["host"], card["index"], card["memory_free_mb"]) for card in document["free"]] == [
+        ("a", 0, 81556),
+        ("a", 2, 81556),
+    ]
+    assert [(card["host"], card["users"]) for card in document["idle_held"]] == [("a", ["alice"])]
+    assert [host["name"] for host in document["hosts"]] == list(fleet)
+
+
+def test_free_of_a_full_fleet_is_an_answer_and_tells_what_is_held_longest(tmp_path: Path) -> None:
+    fleet = {"a": [BUSY, HELD], "b": [{**HELD, "since_s": 8 * 3600}]}
+    done, text = asked(tmp_path, "free", "--hosts", fleet_of(tmp_path, fleet))
+    assert done.returncode == 0
+    assert text.startswith("No card is free now.\n2 held without work, the longest b:0 for 7 h 59 min")
+
+
+def test_free_says_nothing_of_cards_where_nobody_knows(tmp_path: Path) -> None:
+    done, text = asked(tmp_path, "free", "--hosts", fleet_of(tmp_path, {"a": None}))
+    assert done.returncode == 3
+    assert text.startswith("Which cards are free is not known")
+
+
+def test_holds_are_by_idle_time_with_people_and_excuses_of_the_settings(tmp_path: Path) -> None:
+    late = {"state": "idle-held", "since_s": 5 * 3600, "holders": [{"user": "carol", "held_s": 1800}]}
+    nobody = {"state": "idle-held", "since_s": 900, "used_mb": 2048}
+    lost = {"state": "unknown", "reason": "util_unavailable", "holders": [{"user": "dave"}]}
+    fleet = {"a": [BUSY, HELD, late, nobody, lost], "b": [{**HELD, "holders": [{"user": "uid:7"}]}], "c": None}
+    hosts = fleet_of(tmp_path, fleet)
+    (tmp_path / "gua-fleet.yml").write_text(
+        "users:\n  erin: ['uid:7@b']\nexcuses:\n  - {user: alice, reason: paper deadline}\n"
+    )
+    done, document = asked(tmp_path, "holds", "--json", "--hosts", hosts)
+    assert done.returncode == 1
+    rows = [(hold["user"], hold["host"], hold["excuse"]) for hold in document["holds"]]
+    assert rows == [
+        ("alice", "a", "paper deadline"),
+        ("erin", "b", None),
+        ("carol", "a", None),
+        ("(no process listed)", "a", None),
+        ("bob", "a", None),
+        ("dave", "a", None),
+    ]
+    # carol came to a card that was idle already; dave's card cannot be measured, which is not idle
+    assert [round((hold["idle_s"] or -1) / 600) for hold in document["holds"][2:]] == [3, 1, 0, 0]
+    assert [hold["idle_s"] for hold in document["holds"][4:]] == [0.0, None]
+    _, text = asked(tmp_path, "holds", "--hosts", hosts, "--idle-for", "4h")
+    assert "No card is held without work now; 6 other holds are not as asked" in text  # 3 h 59 min 55 s, as sampled
+    _, text = asked(tmp_path, "holds", "--hosts", hosts, "--idle-for", "3h")
+    assert "2 cards are held without work now: a:1 b:0; 4 other holds are not as asked and not shown" in text
+    assert "* excused (1 hold): paper deadline" in text
+    assert "Nothing is known of 1 of 3 hosts now: c" in text
+
+
+def test_status_tells_those_that_do_not_sample_from_those_that_are_paused_or_silent(tmp_path: Path) -> None:
+    old = {**IDLE, "seen_s": 7200}
+    hosts = fleet_of(tmp_path, {"a": [IDLE], "down": [old], "paused": [old], "gone": None})
+    write_state(tmp_path, "paused", [old], paused=True)
+    write_state(tmp_path, "a", [IDLE], agent_version="9.9")
+    done, text = asked(tmp_path, "status", "--hosts", hosts)
+    assert done.returncode == 1
+    assert text.startswith(
+        "4 hosts: 1 sampling, 1 not sampling (down), 1 paused (paused), 1 did not answer (gone)\n"
+        "Agents differ: 0.1.0 on 2 of them, 9.9 (a)\n"
+    )
+    _, document = asked(tmp_path, "status", "--json", "--hosts", hosts)
+    seen = [(host["name"], (host["document"] or {}).get("running")) for host in document["hosts"]]
+    assert seen == [("a", True), ("down", None), ("paused", None), ("gone", None)]
+    write_state(tmp_path, "down", [IDLE])
+    assert asked(tmp_path, "status", "--hosts", hosts, "--allow-missing", "1")[0].returncode == 0
+
+
+def test_a_silent_host_is_told_with_when_it_was_last_seen(tmp_path: Path) -> None:
+    hosts = fleet_of(tmp_path, {"a": [IDLE, IDLE], "b": [IDLE]})
+    assert asked(tmp_path, "free", "--hosts", hosts)[0].returncode == 0
+    (tmp_path / "a" / "gua").unlink()
+    _, document = asked(tmp_path, "free", "--hosts", hosts, "--json")
+    assert [host["last_seen_at"] is not None for host in document["hosts"]] == [True, True]
+    assert document["hosts"][0]["outcome"] == "agent-missing"
+    row = next(line for line in asked(tmp_path, "status", "--hosts", hosts)[1].splitlines() if line.startswith("a "))
+    assert row.split()[1:3] == ["2", "agent-missing"]
+    assert row.split()[-1].count(":") == 1
+
+
+def test_top_without_a_terminal_is_one_picture(tmp_path: Path) -> None:
+    hosts = fleet_of(tmp_path, {"a": [IDLE, BUSY, HELD], "slow": [{**BUSY, "seen_s": 7200}], "gone": None})
+    done, text = asked(tmp_path, "top", "--hosts", hosts)
+    assert done.returncode == 1
+    lines = text.splitlines()
+    assert lines[1] == "4 cards  1 active  1 idle-held  1 truly-idle  0 unknown  1 not known now"
+    assert any(line.startswith("slow") and "(" in line and "2 h 00 min" in line for line in lines)
+    assert any(line.startswith("gone") and "agent-missing" in line for line in lines)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_exit_status_tells_how_many_answered(tmp_path: Path, command: str) -> None:
+    hosts = fleet_of(tmp_path, {"a": [IDLE], "gone": None})
+    assert _run(tmp_path, command, "--hosts", hosts).returncode == 1
+    assert _run(tmp_path, command, "--hosts", hosts, "--allow-missing", "1").returncode == 0
+    assert _run(tmp_path, command, "--hosts", hosts, "--limit", "a").returncode == 0
+    assert _run(tmp_path, command, "--hosts", hosts, "--limit", "gone").returncode == 3
+    refused = _run(tmp_path, command, "--hosts", "nowhere.yml")
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["free", "--memory", "much"], "write 40G, 500M"),
+        (["free", "--for", "long"], "not a duration"),
+        (["holds", "--idle-for", "0"], "not a duration"),
+        (["status", "-o", "nowhere/x"], "there is no directory nowhere"),
+        (["free", "-o", "."], "is a directory"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anybody_is_asked(tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = _run(tmp_path, *arguments, "--hosts", fleet_of(tmp_path, {"a": [IDLE]}))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("command", ["free", "holds", "status"])
+def test_output_file_csv_and_the_schema(tmp_path: Path, command: str) -> None:
+    fleet = {"a": [IDLE, HELD, BUSY, {**IDLE, "card": {"memory_total_mb": None}}], "gone": None}
+    hosts = fleet_of(tmp_path, fleet, {"sched": {"gua_maintenance": "x"}})
+    out = tmp_path / "out.json"
+    done = _run(tmp_path, command, "--hosts", hosts, "--json", "-o", str(out))
+    assert (done.returncode, done.stdout) == (1, "")
+    document = json.loads(out.read_text())
+    schema = json.loads(
+        files("gua_fleet.schemas").joinpath(f"gua.fleet-{command}.1.schema.json").read_text(encoding="utf-8")
+    )
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert set(document) == set(schema["properties"]), "every field is described"
+    rows = list(csv.DictReader(io.StringIO(_run(tmp_path, command, "--hosts", hosts, "--format", "csv").stdout)))
+    assert len(rows) == {"free": 2, "holds": 2, "status": 3}[command]
