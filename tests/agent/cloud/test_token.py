@@ -19,6 +19,13 @@ def test_nothing_that_makes_text_of_it_shows_it() -> None:
         pickle.dumps(token)
 
 
+def test_two_of_one_text_are_one_token() -> None:
+    """So that an enrolment that was read again is known to be the same."""
+    assert Token("gua_a") == Token("gua_a")
+    assert Token("gua_a") != Token("gua_b")
+    assert len({Token("gua_a"), Token("gua_a")}) == 1
+
+
 @pytest.mark.parametrize("text", ["", "two words", "line\nbreak", "tokén", "tab\t", "x" * 5000])
 def test_what_fits_no_header_is_refused_without_being_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="a token is one word") as caught:
