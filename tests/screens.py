@@ -322,6 +322,23 @@ def commands() -> str:
     return "\n".join(lines) + "\n"
 
 
+def import_table() -> str:
+    """What an import of a day of two cards, recorded by an early version, says."""
+    from gua.legacy.document import import_document, render_import
+    from gua.legacy.source import open_old
+    from gua.legacy.take_over import Import, Nothing
+    from gua.rulebook import RuleBook
+    from tests.agent.legacy.old_databases import HOST, OldProc, OldSample, old_database
+
+    held = OldSample("GPU-5c1d2e3f", 0, (OldProc("ada"), OldProc("ben", pid=7)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = old_database(Path(folder) / "old.db", "1.0.3", [[held, OldSample("GPU-77aa0b1c")]] * 24, 3600)
+        with open_old(path) as old:
+            taken = Import(old, RuleBook(), HOST).look(Nothing())
+            columns = old.columns_of
+    return render_import(import_document(taken, columns, "old.db", "/var/lib/gua/gua.db", dry_run=False))
+
+
 def settings() -> str:
     """The keys of the settings file, as a table."""
     lines = ["| section | key | default | meaning | write |", "| --- | --- | --- | --- | --- |"]
@@ -401,6 +418,7 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "explain": lambda: _screen(_agent_day(explain_screen)),
         "top": lambda: _screen(_agent_day(top_screen)),
     },
+    "docs/import.md": {"import": lambda: _screen(import_table())},
     "docs/report.md": {
         "report-text": lambda: _screen(agent_week("text", ("--sensitivity",))),
         "report-csv": lambda: _screen(report_csv_lines()),

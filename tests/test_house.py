@@ -14,6 +14,7 @@ MODULES = sorted([*(ROOT / "agent" / "gua").rglob("*.py"), *(ROOT / "fleet" / "g
 
 # library -> the paths (from the package's parent folder) that may import it
 HOMES = {
+    "argcomplete": ("gua/cli/completion.py",),
     "pynvml": ("gua/nvml/",),
     "peewee": ("gua/store/", "gua_fleet/store/"),
     "playhouse": ("gua/store/", "gua_fleet/store/"),

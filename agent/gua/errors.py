@@ -3,11 +3,13 @@
     GuaError                    1  something failed; the message names what, where, and what to do
     ├── UsageError              2  the command line
     ├── ConfigError             2  a settings file or environment variable: names file and key
+    │   └── EnrolmentForbidden  2  the enrolment is there, and this user may not read it
     ├── DatabaseMissing         2  no database there yet
     ├── NoGpu                   2  no NVIDIA device on the PCI bus, so there is no history to read
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
     │   ├── DatabaseForbidden   1  this user may not read it: names the group that may
-    │   └── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
+    │   ├── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
+    │   └── DatabaseOfPredecessor 1 gpu-usage-audit wrote it; a daemon that starts takes it over
     ├── NotEnrolled             2  a push was asked for and this host has no board
     ├── AlreadyEnrolled         2  it has one, and was not told to forget it
     ├── BoardFailed             1  the board could not be reached, or answered something else than yes
@@ -57,6 +59,12 @@ class ConfigError(GuaError):
     code = "config"
 
 
+class EnrolmentForbidden(ConfigError):
+    """This host is enrolled with a board, by a file that is not for this user."""
+
+    code = "enrolment_forbidden"
+
+
 class DatabaseMissing(GuaError):
     """There is no database at the chosen path."""
 
@@ -85,6 +93,10 @@ class DatabaseForbidden(DatabaseUnusable):
 
 class DatabaseDamaged(DatabaseUnusable):
     """The database's content is broken; opening it to write moves it aside and begins a new one."""
+
+
+class DatabaseOfPredecessor(DatabaseUnusable):
+    """The file is a database of gpu-usage-audit: to be imported, never called damaged."""
 
 
 class NotEnrolled(GuaError):

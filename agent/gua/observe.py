@@ -21,10 +21,11 @@ from gua.recording import open_recording
 from gua.report.document import HostInfo
 from gua.units import to_iso
 
-# The counters of MIG instances need a tenth of a second between two looks; a card's own point reading covers as much.
-_SECOND_LOOK_S = 0.2
 # Sends a tick to the board, told whether nothing was collected; raises GuaError when it could not.
 SendTick = Callable[[Tick, bool], None]
+
+# The counters of MIG instances need a tenth of a second between two looks; a card's own point reading covers as much.
+_SECOND_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _known_devices(database: Path) -> tuple[tuple[KnownDevice, ...], Optional[st
 
 
 def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Stored:
-    if not _may_write(asked.database):
+    if not may_write(asked.database):
         return _Stored(f"no permission to write {asked.database}")
     try:
         with open_recording(asked.database, clock, fake=asked.fake, alone=False) as writer:
@@ -161,7 +162,7 @@ def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Store
     return _read_back(asked.database)
 
 
-def _may_write(database: Path) -> bool:
+def may_write(database: Path) -> bool:
     """Whether this user may write the database and the side files next to it."""
     if os.path.exists(database) and not os.access(database, os.W_OK):
         return False

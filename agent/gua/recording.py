@@ -73,8 +73,17 @@ def open_recording(
         retention=None if settings is None else Retention(settings.raw_retention_ms, settings.user_retention_ms),
     )
     if writer.moved_aside is not None:
-        logger.error("%s was damaged or no database: moved to %s, a new one begins", path, writer.moved_aside)
+        _tell_moved(path, writer.moved_aside)
     try:
         yield writer
     finally:
         writer.close()
+
+
+def _tell_moved(path: Path, aside: Path) -> None:
+    from gua.store.files import waiting_imports
+
+    if aside in waiting_imports(path):
+        logger.warning("%s was a database of gpu-usage-audit: kept as %s, to be imported", path, aside)
+    else:
+        logger.error("%s was damaged or no database: moved to %s, a new one begins", path, aside)

@@ -1,9 +1,16 @@
-"""`completion bash|zsh|fish`: what a shell needs to complete the words of `gua` and of `gua-fleet`. Shared by both."""
+"""`completion bash|zsh|fish`: the script that lets a shell complete our commands, and the answers to it.
+
+    bash    eval "$(gua completion bash)"                                in ~/.bashrc
+    zsh     eval "$(gua completion zsh)"                                 in ~/.zshrc, after compinit
+    fish    gua completion fish > ~/.config/fish/completions/gua.fish    once
+
+The shell then runs the program itself with `_ARGCOMPLETE` set; only the command being typed is imported. `gua-fleet`
+has the same command.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Optional
@@ -29,10 +36,14 @@ def run(options: argparse.Namespace) -> int:
     return int(ExitStatus.OK)
 
 
-def asked_command(commands: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> Optional[str]:
-    """The command on the line that is being completed, so that only its module is loaded."""
-    line = environ.get("COMP_LINE", "")[: _point(environ)]
-    return next((word for word in line.split()[1:] if word in commands), None)
+def typed_command(commands: Mapping[str, tuple[str, str]], environ: Mapping[str, str]) -> Optional[str]:
+    """The command whose options are being typed; None while its own name is."""
+    line = environ.get("COMP_LINE", "")[: int(environ.get("COMP_POINT") or 1 << 16)]
+    words = line.split()[1:]
+    if words and not line[-1:].isspace():
+        words.pop()
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    return chosen if chosen in commands else None
 
 
 def answer(make_parser: Callable[[], argparse.ArgumentParser]) -> None:
@@ -42,8 +53,3 @@ def answer(make_parser: Callable[[], argparse.ArgumentParser]) -> None:
     except ImportError:
         return
     argcomplete.autocomplete(make_parser(), always_complete_options="long")
-
-
-def _point(environ: Mapping[str, str]) -> Optional[int]:
-    point = environ.get("COMP_POINT", "")
-    return int(point) if point.isdecimal() else None

@@ -29,9 +29,9 @@ def run(options: argparse.Namespace) -> int:
 
     settings = open_settings(options)
     clock = SystemClock()
+    location = database_path(options.db, settings.store_path)
     left_s = BUDGET_S - process_age_s()  # a loaded host takes seconds to start a program
     keep_sampling_to_findings()
-    location = database_path(options.db, settings.store_path)
     document = run_doctor(
         sampler=WorkerClient(deadline_s=sampling_deadline_s(left_s, settings.nvml_deadline_ms / 1000), clock=clock),
         clock=clock,

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     config = _enroll(path, url, _to_token(_ask_token() if given is None else given), _facts(options.hostname), owner)
     sys.stdout.write(
         f"enrolled with {config.server_url} as {shown(config.display_name)} ({shown(config.host_id)}), "
-        f"token {shown(config.token_prefix)}..., kept in {shown(str(path), 200)}\n"
+        f"token {config.shown_prefix}..., kept in {shown(str(path), 200)}\n"
     )
     return int(ExitStatus.OK)
 

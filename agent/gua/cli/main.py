@@ -38,6 +38,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),
     "resume": ("gua.cli.resume", "end a pause"),
     "card": ("gua.cli.card", "list the cards of this host's history, or retire one that is gone"),
+    "import": ("gua.cli.import_", "take over the history of gpu-usage-audit"),
+    "export": ("gua.cli.export", "print the history since a revision, for a program to keep"),
     "demo": ("gua.cli.demo", "record a made-up day without a GPU and report on it"),
     "config": ("gua.cli.config", "check the settings; `config --help` lists them all"),
     "completion": ("gua.cli.completion", "print what a shell needs to complete this program's words"),
@@ -78,9 +80,9 @@ def run_command(
     settle: given the options before the command runs, to fill in what the command line leaves open.
     """
     if "_ARGCOMPLETE" in os.environ:
-        from gua.cli.completion import answer, asked_command  # only a TAB needs it
+        from gua.cli.completion import answer, typed_command  # only a TAB needs it
 
-        answer(lambda: build_parser(program, commands, asked_command(commands)))
+        answer(lambda: build_parser(program, commands, typed_command(commands, os.environ)))
     _make_streams_safe()
     chosen = next((word for word in argv if not word.startswith("-")), None)
     options = argparse.Namespace()

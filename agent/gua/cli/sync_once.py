@@ -17,7 +17,7 @@ from gua.cli.common import (
     tell,
 )
 from gua.cli.output import add_format_option, add_frame_option, emit_document
-from gua.errors import ExitStatus, GuaError
+from gua.errors import EnrolmentForbidden, ExitStatus, GuaError, NotEnrolled
 
 if TYPE_CHECKING:
     from gua.observe import SendTick
@@ -82,13 +82,16 @@ def _open_board(options: argparse.Namespace, database: Path) -> Union[SendTick, 
         return None
     from gua.cloud.config import config_path, load_config
     from gua.cloud.sender import open_sender
+    from gua.observe import may_write
 
     try:
         config = load_config(config_path(options.config, database), tell)
     except GuaError as exc:
         if options.push == "always":
             raise
-        return exc
+        # Whoever may only read, such as a controller's user, was never to push
+        reads_only = isinstance(exc, EnrolmentForbidden) and not may_write(database)
+        return NotEnrolled(str(exc)) if reads_only else exc
     sender = open_sender(config, tell)
     return lambda tick, broken: sender.send(tick, broken=broken)
 

@@ -39,11 +39,16 @@ def card_codes(card: CardReading) -> list[str]:
     codes = []
     if card.util_pct is None:
         codes.append(UTILIZATION_UNAVAILABLE)
-    if card.memory_used_mb is None or not card.memory_total_mb:
+    if card.memory_used_mb is None or not has_size(card):
         codes.append(MEMORY_UNAVAILABLE)
     if card.processes is None or any(_failed(card, name) for name in _LISTS):
         codes.append(PROCESS_LIST_UNAVAILABLE)
     return codes
+
+
+def has_size(card: CardReading) -> bool:
+    """Whether the size of its memory is known; the contract tells no card without."""
+    return card.memory_total_mb is not None and card.memory_total_mb > 0
 
 
 def slot_code(slot: LostSlot) -> str:

@@ -13,7 +13,7 @@ from typing import IO, Any, Optional
 
 from gua.cloud.server_url import check_server_url
 from gua.cloud.token import Token
-from gua.errors import ConfigError, GuaError, NotEnrolled, UsageError
+from gua.errors import ConfigError, EnrolmentForbidden, GuaError, NotEnrolled, UsageError
 from gua.host import read_machine_id
 from gua.text import shown
 
@@ -33,6 +33,11 @@ class CloudConfig:
     agent_token: Token
     token_prefix: str
     machine_id: str = ""
+
+    @property
+    def shown_prefix(self) -> str:
+        """What people may see of the token; less than the board says where it says nearly all."""
+        return shown(self.token_prefix[: len(self.agent_token.reveal()) // 2], 20)
 
     def to_json(self) -> str:
         """The file's text, secret included."""
@@ -114,12 +119,12 @@ def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> s
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             _check_rights(file, path, warn, repair=repair)
             return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
+    except PermissionError as exc:
+        raise EnrolmentForbidden(f"{_named(path)} is not for this user; it is the daemon's user's alone") from exc
     except OSError as exc:
-        raise ConfigError(
-            f"{_named(path)} cannot be read: {exc.strerror}; it is for the user that runs the daemon only"
-        ) from exc
+        raise ConfigError(f"{_named(path)} cannot be read: {exc.strerror}") from exc
     raise NotEnrolled(f"this host is not enrolled with a board ({_named(path)} is not there); run `gua enroll` first")
 
 

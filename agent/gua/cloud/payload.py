@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from gua import __version__
-from gua.cloud.codes import MEMORY_UNAVAILABLE, broken_code, card_codes, slot_code
+from gua.cloud.codes import MEMORY_UNAVAILABLE, broken_code, card_codes, has_size, slot_code
 from gua.model import CardReading, CardTick, Holder, ProcessType, State, Tick, TickStatus
 from gua.text import shown
 from gua.units import to_iso
@@ -46,11 +46,11 @@ def to_payload(tick: Tick, sender: Sender, revision: int, *, broken: bool = Fals
     if broken or tick.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE):
         return Payload(_body(tick, sender, "error", [], [broken_code(tick)]))
     codes = {code for card in tick.cards for code in card_codes(card.reading)} | set(map(slot_code, tick.strangers))
-    fit = [card for card in tick.cards if card.reading.memory_total_mb]
+    fit = [card for card in tick.cards if has_size(card.reading)]
     if revision == 1 and any(holder.process.memory_mb is None for card in fit for holder in card.holders):
         codes.add(MEMORY_UNAVAILABLE)
     gpus = [_to_gpu(card, position, revision) for position, card in enumerate(fit)]
-    left_out = tuple(_why_left_out(card.reading) for card in tick.cards if not card.reading.memory_total_mb)
+    left_out = tuple(_why_left_out(card.reading) for card in tick.cards if not has_size(card.reading))
     return Payload(_body(tick, sender, "partial" if codes else "ok", gpus, sorted(codes)), left_out)
 
 

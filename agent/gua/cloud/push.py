@@ -82,7 +82,7 @@ class Pusher:
     def _push(self, tick: Tick) -> None:
         now_s = self._clock.monotonic_s()
         try:
-            self._sender.send(tick)
+            self._sender.send(tick, broken=_saw_nothing(tick))
         except (PayloadRefused, PayloadUnbuildable) as exc:
             self._failed(exc, now_s, None)  # the same state would fare no better: dropped
         except TokenRefused as exc:
@@ -106,6 +106,11 @@ class Pusher:
             if self._newest is None and not self._closing:
                 self._newest = again
         self._journal.failed(error, now_s)
+
+
+def _saw_nothing(tick: Tick) -> bool:
+    """Whether NVML lists no card though the bus has one: a host without any is not ticked."""
+    return not (tick.cards or tick.strangers or tick.mig_parents)
 
 
 class _PushJournal:

@@ -10,6 +10,7 @@ from gua.clock import Clock
 from gua.config import Settings
 from gua.daemon.bus import Bus, MadeUpBus, PciBus
 from gua.daemon.gate import PauseGate
+from gua.daemon.imports import imports_beside
 from gua.daemon.live import LiveSource, Outlets, Reloader
 from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
@@ -90,6 +91,7 @@ class _Life:
             recorder.begin_run()
             recorder.tell(self._outlets.open(settings))
             logger.info("sampling every %g s into %s", settings.interval_ms / 1000, orders.database)
+            stack.enter_context(imports_beside(orders.database))
             self._notify.ready()
             self._ready()
             reload = Reloader(orders, settings, self._stop, self._notify, clock, source, recorder, self._outlets)

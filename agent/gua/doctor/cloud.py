@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+from gua.cloud.config import load_config
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.errors import BoardFailed, ConfigError, NotEnrolled, TokenRefused
+from gua.errors import BoardFailed, ConfigError, EnrolmentForbidden, NotEnrolled, TokenRefused
 
-FILE_NAME = "cloud.json"
 # All checks together have ten seconds.
 _BOARD_S = 5.0
 _ID = "cloud"
@@ -19,17 +20,18 @@ def look(path: Path, *, ask_board: bool) -> Check:
 
     Not being enrolled is no fault: most hosts are read over SSH only.
     """
-    from gua.cloud.config import load_config
-
     warnings: list[str] = []
     try:
         config = load_config(path, warnings.append, repair=False)
     except NotEnrolled:
         return Check(_ID, SKIP, "not enrolled with a board", None, {"enrolled": False})
+    except EnrolmentForbidden:
+        there = os.path.exists(path)  # not to be told where even the folder is closed
+        summary = "enrolled; only" if there else "cannot tell: only"
+        summary += " the daemon's user may look at the enrolment"
+        details: dict[str, Any] = {"enrolled": True if there else None}
+        return Check(_ID, SKIP, summary, "run the doctor as that user to have it checked", details)
     except ConfigError as exc:
-        if os.path.exists(path) and not os.access(path, os.R_OK):
-            summary = "enrolled; only the daemon's user can read the enrolment"
-            return Check(_ID, SKIP, summary, "run the doctor as that user to have it checked", {"enrolled": True})
         what, _, cure = str(exc).partition("; ")
         return Check(_ID, WARN, what, cure or None, {"enrolled": True})
     details = {"enrolled": True, "server_url": config.server_url, "display_name": config.display_name}

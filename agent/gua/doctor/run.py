@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from gua.clock import Clock
+from gua.cloud.config import FILE_NAME
 from gua.collect import Sampler
 from gua.daemon.pause import refuse_when_paused
 from gua.doctor import cloud, database, driver, host, modes, sandbox
@@ -60,7 +61,7 @@ def run_doctor(
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
     storing = Beside(lambda: database.look(location.path, now_ms))
-    board = Beside(lambda: cloud.look(enrolment or location.path.with_name(cloud.FILE_NAME), ask_board=ask_board))
+    board = Beside(lambda: cloud.look(enrolment or location.path.with_name(FILE_NAME), ask_board=ask_board))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])

@@ -14,6 +14,9 @@ NAMES = (
     "gua.error.1",
     "gua.holds.1",
     "gua.explain.1",
+    "gua.export.1",
+    "gua.export-chunk.1",
+    "gua.import.1",
 )
 
 

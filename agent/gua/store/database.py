@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING, Optional
 from peewee import DatabaseError, PeeweeException, SqliteDatabase
 
 from gua.clock import Clock
-from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
+from gua.errors import (
+    DatabaseDamaged,
+    DatabaseForbidden,
+    DatabaseMissing,
+    DatabaseOfPredecessor,
+    DatabaseUnusable,
+)
 from gua.filesystem import is_network_path
-from gua.store.files import is_damage, move_aside, prepare_file, refuse_special
+from gua.store.files import PREDECESSOR, is_damage, move_aside, prepare_file, refuse_special
 from gua.store.reader import StoreReader
 from gua.store.session import BUSY_SLICE_MS, BUSY_TIMEOUT_MS, connection_of, never, patiently
 from gua.store.version import SCHEMA_VERSION, check_version
@@ -55,6 +61,7 @@ def open_writer(
     and later. retention: what is kept how long; None: everything for ever. alone: no daemon writes beside this one.
     Then all of the file is looked at for damage, and one that is damaged or no database is moved aside, and the
     writer's `moved_aside` says where: under a daemon that has the file open, that would cost it every further tick.
+    One of gpu-usage-audit is moved aside too, see files.waiting_imports.
     Raises DatabaseDamaged unless alone; DatabaseUnusable: newer schema, no permission, locked for too long.
     """
     from gua.store.writer import StoreWriter  # readers start sooner without all that writing needs
@@ -87,10 +94,12 @@ def _open_as_it_is(path: Path, now_ms: int) -> tuple[SqliteDatabase, None]:
 def _open_or_move_aside(path: Path, now_ms: int) -> tuple[SqliteDatabase, Optional[Path]]:
     try:
         return _open_writable(path, now_ms, _look_for_damage), None
+    except DatabaseOfPredecessor:
+        aside = move_aside(path, now_ms, PREDECESSOR)
     except (DatabaseError, sqlite3.DatabaseError) as exc:
         if not is_damage(exc):
             raise
-    aside = move_aside(path, now_ms)
+        aside = move_aside(path, now_ms)
     prepare_file(path)
     return _open_writable(path, now_ms), aside
 
@@ -150,6 +159,24 @@ def open_reader(path: Path) -> Iterator[StoreReader]:
         except (PeeweeException, sqlite3.Error, OSError) as exc:
             if is_damage(exc):
                 raise DatabaseDamaged(f"cannot read {path}: {exc}; {_DAMAGE_CURE}") from exc
+            raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
+
+
+@contextlib.contextmanager
+def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program's SQLite file, read like ours: while it is written, and without permission to write.
+
+    Raises DatabaseMissing, DatabaseUnusable. No transaction is open: each query sees what is there then.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            if not path.exists():
+                raise DatabaseMissing(f"no file at {path}")
+            refuse_special(path)
+            yield connection_of(_open_readable(path, stack))
+        except PermissionError as exc:
+            raise _forbidden(path) from exc
+        except (PeeweeException, sqlite3.Error, OSError) as exc:
             raise DatabaseUnusable(f"cannot read {path}: {exc}") from exc
 
 

@@ -85,14 +85,14 @@ class Devices:
         before = (*vars(row).values(),)
         row.first_seen_ms = _earlier(row.first_seen_ms, ts_ms)
         if reading.absent is None:
-            _take_over(row, reading)
+            self._take_over(row, reading)
         if before != (*vars(row).values(),):
             self._save(row)
         return row
 
     def _insert(self, reading: CardReading, ts_ms: int) -> DeviceRow:
         row = DeviceRow(0, reading.uuid, None, None, None, None, None, None, ts_ms, None)
-        _take_over(row, reading)
+        self._take_over(row, reading)
         row.id = self._session.insert("device", uuid=reading.uuid, first_seen_ms=ts_ms, rev=self._session.rev)
         self._save(row)
         self.by_uuid[row.uuid] = row
@@ -107,6 +107,9 @@ class Devices:
             gone = own is None or own.absent not in (None, Reason.CARD_LOST)
             if row.retired_at_ms is None and gone and is_superseded(row.known(None), answering, mig_parents):
                 self.retire(row.id, ts_ms)
+
+    def _take_over(self, row: DeviceRow, reading: CardReading) -> None:
+        _take_over(row, reading)
 
     def _save(self, row: DeviceRow) -> None:
         self._session.connection.execute(

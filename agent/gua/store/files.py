@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import sqlite3
 import stat
@@ -41,15 +42,32 @@ def refuse_special(path: Path) -> None:
             raise DatabaseUnusable(f"{path} is no ordinary file: name another with --db")
 
 
-def move_aside(path: Path, now_ms: int) -> Path:
+# What a database of gpu-usage-audit that lay in our place is called since, and what is added once it is imported.
+PREDECESSOR = "gpu-usage-audit"
+IMPORTED = ".imported"
+
+
+def move_aside(path: Path, now_ms: int, why: str = "damaged") -> Path:
     """Rename a file that is no usable database, all that lies beside it with it, and say where it went."""
     stamp = to_iso(now_ms - now_ms % 1000).replace(":", "").replace("-", "")
-    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    aside = path.with_name(f"{path.name}.{why}-{stamp}")
     number = 1
     while aside.exists():
         number += 1
-        aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+        aside = path.with_name(f"{path.name}.{why}-{stamp}-{number}")
+    rename_database(path, aside)
+    return aside
+
+
+def rename_database(path: Path, new: Path) -> None:
+    """Rename a database and what lies beside it; programs that have it open go on with it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
-            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
-    return aside
+            os.rename(f"{path}{suffix}", f"{new}{suffix}")
+
+
+def waiting_imports(path: Path) -> list[Path]:
+    """Databases of gpu-usage-audit that lay in the place of `path` and are not all imported yet, oldest first."""
+    parts = ("-wal", "-shm", "-journal", IMPORTED)
+    found = path.parent.glob(f"{glob.escape(path.name)}.{PREDECESSOR}-*")
+    return sorted(one for one in found if not one.name.endswith(parts))

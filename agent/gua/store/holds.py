@@ -55,7 +55,8 @@ class _Hold:
 class Holds:
     """Open holds, kept in mind and saved by `flush`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, going_on: str = "is_open") -> None:
+        """going_on: the condition in SQL for holds that the next tick may prolong."""
         self._session = session
         self._open: dict[int, dict[tuple[int, int], _Hold]] = {}
         self._changed: dict[int, _Hold] = {}
@@ -63,7 +64,7 @@ class Holds:
         for row in session.rows(
             f"SELECT device, process, type, id, last_tick, until_ms, memory_mb, long_idle_ms, sm_util_ms,"
             f" sm_util_pct_ms, {columns}"
-            " FROM hold WHERE is_open"
+            f" FROM hold WHERE {going_on}"
         ):
             hold = _Hold(row[3], row[4], row[5], row[6], list(row[10:14]), row[7], row[8], row[9])
             self._open.setdefault(row[0], {})[row[1], row[2]] = hold

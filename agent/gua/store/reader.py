@@ -24,7 +24,9 @@ from gua.store.unheld import unheld_active_slots
 
 if TYPE_CHECKING:
     from gua.store.evidence_rows import CardTickRow
+    from gua.store.exported import Exported
     from gua.store.ledger import LedgerReader
+    from gua.store.past import PastIndex
     from gua.store.runs import Rejudged
     from gua.store.steps import StepSums
 
@@ -165,7 +167,7 @@ class StoreReader:
         """The tick that a daemon stored last, whatever `sync-once` stored since; None when there was none."""
         rows = self._session.rows(
             "SELECT ts_ms, status, interval_ms FROM tick JOIN run ON run.id = tick.run"
-            " WHERE kind <> 'sync-once' ORDER BY tick.id DESC LIMIT 1"
+            " WHERE kind NOT IN ('sync-once', 'import') ORDER BY tick.id DESC LIMIT 1"
         )
         return TickRow(rows[0][0], STATUSES[rows[0][1]], rows[0][2]) if rows else None
 
@@ -251,6 +253,22 @@ class StoreReader:
         from gua.store.ledger import LedgerReader  # only for those who ask
 
         return LedgerReader(self._session, self._longest_cover_ms())
+
+    def exported(self, *, rollups_only: bool) -> Exported:
+        """The rows of an export."""
+        from gua.store.exported import Exported  # only for an export
+
+        return Exported(self._session, rollups_only=rollups_only)
+
+    def renew(self) -> None:
+        """End the unchanging view that is read, and begin the present one."""
+        self._renew()
+
+    def past(self) -> PastIndex:
+        """What is here of other recorders' history."""
+        from gua.store.past import PastIndex  # only for an import
+
+        return PastIndex(self._session)
 
     def pauses(self, window: Span) -> list[Span]:
         """The parts of the window in which the agent was told not to look, in time order.

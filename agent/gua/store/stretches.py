@@ -34,11 +34,13 @@ class Stretch:
 class Stretches:
     """The open stretch of each card, kept in mind and saved by `flush`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, going_on: str = "is_open") -> None:
+        """going_on: the condition in SQL for stretches that the next tick may prolong."""
         self._session = session
         self._changed: dict[int, Stretch] = {}
         rows = session.rows(
-            "SELECT id, device, rule, is_long, first_tick, last_tick, start_ms, end_ms FROM idle_stretch WHERE is_open"
+            "SELECT id, device, rule, is_long, first_tick, last_tick, start_ms, end_ms FROM idle_stretch"
+            f" WHERE {going_on}"
         )
         self._open = {row[1]: Stretch(*row) for row in rows}
 

@@ -70,6 +70,8 @@ class TickWriter:
         rows = session.rows("SELECT max(longest_cover_ms), max(users_since_slot) FROM store")
         self._longest_cover_ms = int(rows[0][0] or 0)
         self._users_since_slot = int(rows[0][1] or 0)
+        # What other recorders took lies below zero; see past.py.
+        self._next_tick = int(session.rows("SELECT max(0, coalesce(max(id), 0)) + 1 FROM tick")[0][0])
 
     def known_devices(self) -> tuple[KnownDevice, ...]:
         rows = (row for row in self._devices.by_uuid.values() if row.retired_at_ms is None)
@@ -156,6 +158,7 @@ class TickWriter:
         first = spans[0] if spans else (tick.ts_ms, tick.ts_ms)
         tick_id = self._session.insert(
             "tick",
+            id=self._next_tick,
             ts_ms=tick.ts_ms,
             run=run,
             status=STATUS_CODE[tick.status],
@@ -165,6 +168,7 @@ class TickWriter:
             fault=f"{tick.fault.call}: {tick.fault.error}" if tick.fault else None,
             rev=self._session.rev,
         )
+        self._next_tick += 1
         for start, end in spans[1:]:
             self._session.insert("tick_fragment", tick=tick_id, from_ms=start, until_ms=end)
         if tick.cover_ms > self._longest_cover_ms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import SqliteDatabase
 
-from gua.errors import DatabaseUnusable
+from gua.errors import DatabaseOfPredecessor, DatabaseUnusable
 from gua.store.session import connection_of
 
 # "gua1" in ASCII: tells our files from other programs' and from the predecessor's.
@@ -24,9 +24,19 @@ def check_version(database: SqliteDatabase, path: str) -> int:
         for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
     )
     if tables and application != APPLICATION_ID:
+        if _is_predecessors(database):
+            raise DatabaseOfPredecessor(
+                f"{path} is a database of gpu-usage-audit: `gua daemon` takes it over when it starts, or import it "
+                f"into another with `gua import {path} --db OTHER`"
+            )
         raise DatabaseUnusable(f"{path} was not made by gua: name another file with --db")
     if version > SCHEMA_VERSION:
         raise DatabaseUnusable(
             f"{path} was written by a newer gua (schema {version}, this one knows {SCHEMA_VERSION}): update gua here"
         )
     return version
+
+
+def _is_predecessors(database: SqliteDatabase) -> bool:
+    rows = connection_of(database).execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {"host", "gpu_sample", "proc_sample"} <= {row[0] for row in rows}

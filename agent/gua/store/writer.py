@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Optional, cast
+from typing import Any, Optional, TypeVar, cast
 
 from peewee import PeeweeException, SqliteDatabase
 
@@ -24,6 +24,8 @@ from gua.store.ticks import KnownRule, TickWriter
 from gua.store.wal import WalWatch
 
 logger = logging.getLogger(__name__)
+
+Ticks = TypeVar("Ticks", bound=TickWriter)
 
 # Ticks of one bulk transaction that may wait in memory before they are flushed.
 _BULK_TICKS = 240
@@ -65,6 +67,7 @@ class StoreWriter:
         self._interval_ms = 0
         self._rules: dict[Rule, KnownRule] = {}
         self._give_up = give_up
+        self._make_ticks: Callable[[Session], TickWriter] = TickWriter
         self._store = self._take_store(machine_id)
 
     def known_devices(self) -> tuple[KnownDevice, ...]:
@@ -79,8 +82,10 @@ class StoreWriter:
             known = self._known_rule(rule)
             boot = ticks.people.boot(self._boot_id)
             ticks.settle(self._store, boot, self._now_ms())
+            newest = self._session.rows("SELECT max(0, coalesce(max(id), 0)) FROM run")[0][0]
             run = self._session.insert(
                 "run",
+                id=newest + 1,
                 store=self._store,
                 boot=boot,
                 rule=known.id,
@@ -120,6 +125,30 @@ class StoreWriter:
                 writer.write(tick, run, rule_of)
                 if number % _BULK_TICKS == 0:
                     writer.flush()
+
+    @contextlib.contextmanager
+    def transaction_with(
+        self, make: Callable[[Session], Ticks]
+    ) -> Iterator[tuple[Ticks, int, Callable[[Rule], KnownRule]]]:
+        """A transaction by another kind of tick writer, with the store's id and a way to have a rule stored.
+
+        What `make` gives is kept in mind between transactions, like our own.
+        """
+        if self._make_ticks is not make:
+            self._make_ticks, self._ticks = make, None
+        with self._transaction() as ticks:
+            yield cast("Ticks", ticks), self._store, self._known_rule
+
+    def has_run(self) -> bool:
+        """Whether any run on this host was recorded, so that reports know its name."""
+        with self._errors():
+            return bool(self._session.rows("SELECT 1 FROM run WHERE store = ? AND id >= 0 LIMIT 1", (self._store,)))
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Session]:
+        """To look around outside of a transaction."""
+        with self._errors():
+            yield self._session
 
     def begin_pause(self, now_ms: int) -> None:
         """From now on nobody looks, because somebody said so. Within a pause it changes nothing. Needs a run."""
@@ -215,7 +244,7 @@ class StoreWriter:
         rev = int(self._session.rows("SELECT rev FROM store WHERE id = ?", (self._store,))[0][0])
         if self._ticks is None or rev != self._session.rev:
             self._session.rev = rev
-            self._ticks = TickWriter(self._session)
+            self._ticks = self._make_ticks(self._session)
         return self._ticks
 
     @contextlib.contextmanager

@@ -77,6 +77,9 @@ class _Compiler:
         if kinds <= {int, float} and keywords <= {"minimum", "maximum"}:
             low, high = _bounds(schema)
             return lambda value: type(value) in kinds and low <= value <= high
+        if keywords <= {"minimum", "maximum"}:  # which speak of numbers only
+            low, high, others = *_bounds(schema), kinds - _NUMBERS
+            return lambda value: type(value) in others or (type(value) in kinds and low <= value <= high)
         if kinds == {str} and keywords <= {"pattern", "format"}:
             return self._text(schema.get("pattern", ""), self._formats.get(schema.get("format", ""), _yes))
         if kinds == {list} and keywords == {"items"}:

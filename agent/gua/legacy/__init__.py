@@ -1,0 +1,1 @@
+"""What gpu-usage-audit recorded, read as it stands in its databases and made into ticks of ours."""
