@@ -25,6 +25,15 @@ class FakeClock:
     def monotonic_s(self) -> float:
         return 1000.0 + self.elapsed_s
 
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps: the wall clock goes on, the monotonic one does not."""
+        self.asleep_s += seconds
+        self._begin_ms += round(seconds * 1000)
+
+    def set(self, by_ms: int) -> None:
+        """Somebody sets the wall clock."""
+        self._begin_ms += by_ms
+
     def suspended_s(self) -> float:
         return self.asleep_s
 
