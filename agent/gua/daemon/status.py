@@ -21,7 +21,7 @@ from gua.units import format_duration, to_iso
 SCHEMA = "gua.status/1"
 # A tick may be late by a sampling deadline, and a daemon that begins needs a while for its first.
 _LATE_FLOOR_MS = 15_000
-_BEGIN_FLOOR_MS = 60_000
+_BEGIN_MS = 60_000
 _DAY_MS = 86_400_000
 # What a daemon may be doing, and still be running as it should
 RUNNING = frozenset({"running", "starting", "paused", "waiting"})
@@ -104,10 +104,13 @@ def judge(found: Found, history: History, *, now_ms: int, age_ms: Optional[int],
         return "running"
     if gpu_less and not history.cards:
         return "waiting"
-    begun_ms = 0 if history.last is None else 2 * history.last.interval_ms
-    if age_ms is not None and age_ms < max(_BEGIN_FLOOR_MS, begun_ms):
+    if age_ms is not None and age_ms < _BEGIN_MS and not _has_ticked(history.last, now_ms - age_ms):
         return "starting"
     return "unknown" if history.error is not None else "stuck"
+
+
+def _has_ticked(last: Optional[TickRow], since_ms: int) -> bool:
+    return last is not None and last.at_ms >= since_ms
 
 
 def _is_fresh(last: Optional[TickRow], now_ms: int) -> bool:

@@ -48,6 +48,7 @@ def test_where_the_lock_may_not_be_seen_the_tick_decides() -> None:
 def test_a_daemon_that_just_began_is_given_time_for_its_first_tick() -> None:
     assert state(HERE, history(None, cards=0), 1_000) == "starting"
     assert state(HERE, history(7200), 1_000) == "starting"
+    assert state(HERE, history(None, cards=0), 59_000) == "starting"
     assert state(HERE, history(None, cards=0), HOUR_MS) == "stuck"
 
 
