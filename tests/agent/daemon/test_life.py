@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from gua.clock import SystemClock
 from gua.daemon.ending import Stopped, stop_process
 from gua.daemon.presence import find_daemon
+from gua.schemas import load_schema
 from tests.agent.cloud.enrolled import AGENT_TOKEN, write_enrolment
 from tests.agent.running import (
     command,
@@ -68,7 +70,9 @@ def test_it_starts_tells_how_it_is_and_stops(tmp_path: Path) -> None:
     assert status.returncode == 0
     assert status.stdout.startswith(f"running (pid {pid}), last tick ")
     document = run_json(tmp_path, "status")
+    Draft202012Validator(load_schema("gua.status.1")).validate(document)
     assert (document["running"], document["pid"], document["cards"]) == (True, pid, 8)
+    assert document["last_day"]["observed_card_s"] > 0
     assert document["enrolled"] is False
     stop = run_gua(tmp_path, "stop")
     assert (stop.returncode, stop.stdout) == (0, f"stopped (pid {pid})\n")
