@@ -74,7 +74,8 @@ class HostNow:
 
     twin_of: the name under which the same agent is counted already; then it has no cards of its own. sampled_s: seconds
     since its newest sample, by its own clock; None where there is none. interval_s: the longest it samples by. paused:
-    None where its agent does not say. seen: of an earlier answer, None where there was none.
+    None where its agent does not say. seen: of an earlier answer, None where there was none. sampling: as its daemon's
+    status says, None where that was not asked for; then there are no cards here.
     """
 
     name: str
@@ -89,6 +90,7 @@ class HostNow:
     interval_s: float | None = None
     paused: bool | None = None
     seen: Seen | None = None
+    sampling: bool | None = None
 
     @property
     def stale(self) -> bool:
@@ -119,6 +121,8 @@ def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> Host
     document = result.document
     if document is None:
         return HostNow(result.host.name, result.outcome_text, result.detail, result.failed, seen=seen)
+    if "card_uuids" in document:
+        return _by_status(result, document, twin_of, seen)
     made_ms = parse_time_ms(document.get("generated_at") or document["observed_at"])
     interval_s = max(document.get("intervals_s") or (), default=None)
     cards = () if twin_of else tuple(_cards(result.host.name, document, made_ms, interval_s, known.people))
@@ -136,6 +140,24 @@ def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> Host
         interval_s=interval_s,
         paused=document["host"].get("paused"),
         seen=seen,
+    )
+
+
+def _by_status(result: HostResult, document: Document, twin_of: str | None, seen: Seen | None) -> HostNow:
+    """By a `gua.status/1`, which tells of the daemon and not of single cards."""
+    return HostNow(
+        name=result.host.name,
+        outcome=result.outcome_text,
+        detail=result.detail,
+        failed=result.failed,
+        known=result.outcome is Outcome.OK,
+        scheduler=result.host.scheduler or document["host"]["scheduler"],
+        twin_of=twin_of,
+        sampled_s=document["last_tick_age_s"],
+        interval_s=document["interval_s"],
+        paused=document["paused"],
+        seen=seen,
+        sampling=document["state"] == "running",
     )
 
 

@@ -17,7 +17,17 @@ from gua_fleet.view_hosts import name_list, unseen_section
 SCHEMA = "gua.fleet-status/1"
 HEADERS = ("host", "sampling", "newest sample", "last day seen", "cards", "version", "enrolled")
 _COLUMNS = (
-    *("name", "outcome", "sampling", "paused", "last_tick_age_s", "cards", "expected_card_s", "observed_card_s"),
+    *(
+        "name",
+        "outcome",
+        "state",
+        "sampling",
+        "paused",
+        "last_tick_age_s",
+        "cards",
+        "expected_card_s",
+        "observed_card_s",
+    ),
     *("agent_version", "driver_version"),
 )
 
@@ -89,13 +99,18 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
     enrolled = {True: "yes", False: "no", None: UNKNOWN}[status["enrolled"]]
     return (
         row["name"],
-        "paused" if status["paused"] else "yes" if status["sampling"] else "no",
+        "paused" if status["paused"] else "yes" if status["sampling"] else _why_not(status["state"]),
         "never" if age_s is None else _age(age_s),
         percent(last_day["observed_card_s"], last_day["expected_card_s"]),
         str(status["cards"]),
         shown(status["agent_version"]),
         enrolled,
     )
+
+
+def _why_not(state: str | None) -> str:
+    """A daemon that is there and does not sample is another matter than none."""
+    return state if state in ("stuck", "starting") else "no"
 
 
 def _age(seconds: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Optional
 from gua.cli.common import add_cloud_option, add_store_options, locate_database, open_settings, tell
 from gua.cli.daemon import add_pid_file_option
 from gua.cli.output import add_format_option, add_frame_option, emit_document
-from gua.errors import ExitStatus, GuaError, NotEnrolled
+from gua.errors import ExitStatus, GuaError, NoGpu, NotEnrolled
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,14 +33,17 @@ def run(options: argparse.Namespace) -> int:
     settings = open_settings(options)
     location = locate_database(options, settings)
     asks = options.format == "json" or options.frame is not None
+    gpu_less = is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root())
     status: dict[str, Any] = read_status(
         location.path,
         SystemClock(),
-        gpu_less=is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root()),
+        gpu_less=gpu_less,
         scheduler=settings.scheduler,
         enrolled=_is_enrolled(options.config, location.path),
         with_day=asks,
     )
+    if options.frame is not None and gpu_less and not status["cards"]:
+        raise NoGpu("this host has no NVIDIA device on its PCI bus: there is nothing to sample")
     if status["state"] == "stopped":
         said = look_after(options.pid_file or pid_path(location.path), location.path)
         if said is not None:

@@ -11,7 +11,7 @@ from gua import __version__
 from gua.clock import Clock
 from gua.daemon.presence import Found, Presence, find_daemon
 from gua.daemon.record import age_of_ticks_s
-from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError
+from gua.errors import DatabaseForbidden, DatabaseMissing, DatabaseUnusable, GuaError
 from gua.host import hostname
 from gua.model import State, TickStatus
 from gua.report.document import HostInfo
@@ -31,13 +31,14 @@ RUNNING = frozenset({"running", "starting", "paused", "waiting"})
 
 @dataclass(frozen=True)
 class History:
-    """What the database says. last: of a daemon, None before its first tick. now: verdicts of the cards in service.
+    """What the database says. last: of a daemon, None before its first tick. cards: UUIDs of those in service.
+    states: with the reason where unknown, of each of them that was sampled.
 
     day: expected, observed and unknown card-seconds of the last day; None where nobody asked.
     """
 
     last: Optional[TickRow] = None
-    cards: int = 0
+    cards: tuple[str, ...] = ()
     states: tuple[tuple[State, Optional[str]], ...] = ()
     paused: bool = False
     host: Optional[HostRow] = None
@@ -54,7 +55,7 @@ def read_history(database: Path, now_ms: int, *, with_day: bool) -> History:
             now = reader.now()
             return History(
                 last=reader.newest_daemon_tick(),
-                cards=sum(device.retired_at_ms is None for device in reader.devices()),
+                cards=tuple(device.uuid for device in reader.devices() if device.retired_at_ms is None),
                 states=tuple(
                     (row.verdict.state, row.verdict.reason and row.verdict.reason.value) for row in now.values()
                 ),
@@ -123,11 +124,13 @@ def read_status(
     """The document.
 
     gpu_less: this host has no card. scheduler: who manages the cards, None for nobody. enrolled: with a board, None
-    where that is not known. with_day: with sums of the last day.
+    where that is not known. with_day: with sums of the last day. Raises DatabaseForbidden to who may not see a thing.
     """
     found = find_daemon(database)
     now_ms = clock.now_ms()
     history = read_history(database, now_ms, with_day=with_day)
+    if found.presence is Presence.HIDDEN and isinstance(history.error, DatabaseForbidden):
+        raise history.error
     record, last = found.record, history.last
     state = judge(found, history, now_ms=now_ms, age_ms=_process_age_ms(found), gpu_less=gpu_less)
     return {
@@ -141,7 +144,8 @@ def read_status(
         "last_tick_at": None if last is None else to_iso(last.at_ms),
         "last_tick_age_s": None if last is None else (now_ms - last.at_ms) / 1000,
         "last_tick_status": None if last is None else last.status.value,
-        "cards": history.cards,
+        "cards": len(history.cards),
+        "card_uuids": list(history.cards),
         "card_states": dict(Counter(state.value for state, _ in history.states)),
         "unknown_by_reason": dict(Counter(reason for _, reason in history.states if reason)),
         "interval_s": None if last is None else last.interval_ms / 1000,
@@ -217,7 +221,6 @@ def _cards(status: dict[str, Any]) -> str:
     cards = "1 card" if total == 1 else f"{total} cards"
     if not unknown:
         return f"{cards} ok"
-    why = ", ".join(
-        f"{number}: {reason_text(reason)}" for reason, number in sorted(status["unknown_by_reason"].items())
-    )
+    reasons = sorted(status["unknown_by_reason"].items())
+    why = ", ".join(f"{number}: {reason_text(reason)}" for reason, number in reasons)
     return f"{cards}: {total - unknown} ok, {unknown} unknown ({why})"

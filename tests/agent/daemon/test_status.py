@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 
 def history(age_s: Optional[float], **more: Any) -> History:
     last = None if age_s is None else TickRow(NOW_MS - round(age_s * 1000), TickStatus.OK, 30_000)
-    return History(last=last, **{"cards": 8, **more})
+    return History(last=last, **{"cards": ("GPU-a", "GPU-b"), **more})
 
 
 def state(found: Found, past: History, age_ms: Optional[int] = HOUR_MS, *, gpu_less: bool = False) -> str:
@@ -46,15 +46,15 @@ def test_where_the_lock_may_not_be_seen_the_tick_decides() -> None:
 
 
 def test_a_daemon_that_just_began_is_given_time_for_its_first_tick() -> None:
-    assert state(HERE, history(None, cards=0), 1_000) == "starting"
+    assert state(HERE, history(None, cards=()), 1_000) == "starting"
     assert state(HERE, history(7200), 1_000) == "starting"
-    assert state(HERE, history(None, cards=0), 59_000) == "starting"
-    assert state(HERE, history(None, cards=0), HOUR_MS) == "stuck"
+    assert state(HERE, history(None, cards=()), 59_000) == "starting"
+    assert state(HERE, history(None, cards=()), HOUR_MS) == "stuck"
 
 
 def test_a_pause_and_a_host_without_a_card_are_no_trouble() -> None:
     assert state(HERE, history(900, paused=True)) == "paused"
-    assert state(HERE, history(None, cards=0), gpu_less=True) == "waiting"
+    assert state(HERE, history(None, cards=()), gpu_less=True) == "waiting"
     assert state(HERE, history(900), gpu_less=True) == "stuck"  # it had cards: their absence is to be told
 
 
