@@ -157,7 +157,7 @@ def _by_status(result: HostResult, document: Document, twin_of: str | None, seen
         interval_s=document["interval_s"],
         paused=document["paused"],
         seen=seen,
-        sampling=document["state"] == "running",
+        sampling=twin_of is None and document["state"] == "running",
     )
 
 

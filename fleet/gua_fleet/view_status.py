@@ -17,18 +17,8 @@ from gua_fleet.view_hosts import name_list, unseen_section
 SCHEMA = "gua.fleet-status/1"
 HEADERS = ("host", "sampling", "newest sample", "last day seen", "cards", "version", "enrolled")
 _COLUMNS = (
-    *(
-        "name",
-        "outcome",
-        "state",
-        "sampling",
-        "paused",
-        "last_tick_age_s",
-        "cards",
-        "expected_card_s",
-        "observed_card_s",
-    ),
-    *("agent_version", "driver_version"),
+    *("name", "outcome", "state", "sampling", "paused", "last_tick_age_s", "cards"),
+    *("expected_card_s", "observed_card_s", "agent_version", "driver_version"),
 )
 
 
