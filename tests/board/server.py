@@ -35,7 +35,8 @@ class Misdeed(enum.Enum):
     RESET = "the connection is reset"
     NOT_HTTP = "another protocol"
     SILENCE = "nothing for ever"
-    DRIBBLE = "a letter at a time, for ever"
+    DRIBBLED_HEADER = "a letter at a time, for ever"
+    DRIBBLED_BODY = "the same after the header"
 
 
 class Board:
@@ -43,6 +44,7 @@ class Board:
 
     one_time: enrolment tokens still good. agents: agent token -> host id. taken: accepted observations, in order.
     violations: what was sent against the contract. paths: of all requests, with the Authorization they bore.
+    hung_up: how many clients did not wait for the end of something endless.
     """
 
     def __init__(self) -> None:
@@ -52,6 +54,7 @@ class Board:
         self.taken: list[dict[str, Any]] = []
         self.violations: list[dict[str, Any]] = []
         self.paths: list[tuple[str, Optional[str]]] = []
+        self.hung_up = 0
         self.revision = 2
         self.misdeed: Optional[Misdeed] = None
         self.next_misdeed: Callable[[], Optional[Misdeed]] = lambda: self.misdeed
@@ -122,12 +125,16 @@ class _Handler(BaseHTTPRequestHandler):
         elif misdeed is Misdeed.SILENCE:
             board.ended.wait()
         else:
-            self._dribble(board)
+            self._dribble(board, "Content-Length: 100000\r\n\r\n" if misdeed is Misdeed.DRIBBLED_BODY else "X-Slow: ")
 
-    def _dribble(self, board: Board) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        while not board.ended.wait(0.02):
-            self.wfile.write(b"a")
+    def _dribble(self, board: Board, last: str) -> None:
+        try:
+            self.wfile.write(f"HTTP/1.1 200 OK\r\n{last}".encode())
+            while not board.ended.wait(0.02):
+                self.wfile.write(b"a")
+        except OSError:
+            board.hung_up += 1
+            raise
 
     def _send(self, status: int, document: Any, location: str = "") -> None:
         self._send_raw(status, json.dumps(document).encode(), "application/json", location)
