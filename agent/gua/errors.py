@@ -34,6 +34,7 @@ class ExitStatus(enum.IntEnum):
     FAILED = 1
     USAGE = 2
     NOBODY_ANSWERED = 3  # `gua-fleet`: no host of the inventory answered
+    NOT_RUNNING = 3  # `gua status`: no daemon samples here, as init scripts' `status` has it
     PAUSED = 4  # `gua sync-once`: `gua pause` stands, so nothing was measured
 
 

@@ -22,7 +22,11 @@ from gua.text import shown
 
 # name -> (module, one line of help). Order is the order of `gua --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "daemon": ("gua.cli.daemon", "sample this host's GPUs until told to stop"),
+    "daemon": ("gua.cli.daemon", "sample this host's GPUs until told to stop, in the background"),
+    "start": ("gua.cli.start", "the same as `gua daemon`"),
+    "status": ("gua.cli.status", "does a daemon sample here, and how did its last tick go"),
+    "stop": ("gua.cli.stop", "end the daemon"),
+    "metrics": ("gua.cli.metrics", "the present state and today's sums in Prometheus text format"),
     "report": ("gua.cli.report", "what the GPUs did: worked, held, free, not seen, and by whom"),
     "holds": ("gua.cli.holds", "the ledger of holds: who held which card from when to when, and what came of it"),
     "explain": ("gua.cli.explain", "the evidence behind a figure: samples, gaps, rule, and who was named by what"),
