@@ -24,21 +24,19 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if options.command == "help":
         parser.print_help()
         return int(ExitStatus.OK)
-    if getattr(options, "cloud", False):
-        sys.stderr.write(f"{PROGRAM}: --cloud: there is no board to push to yet; leave it out\n")
-        return int(ExitStatus.USAGE)
     for flag in _unused(options):
         sys.stderr.write(f"{PROGRAM}: --{flag} is no longer needed and changes nothing\n")
     return gua_main.run_command(PROGRAM, gua_main.COMMANDS, translate(options))
 
 
 # What each command of `gua` still takes. The interval of old ticks is recorded with them; the demonstration is a day.
-_PASSED = {"daemon": ("db", "interval"), "report": ("db", "since", "width"), "demo": ("db",), "version": ()}
+_PASSED = {"daemon": ("db", "interval", "config"), "report": ("db", "since", "width"), "demo": ("db",), "version": ()}
 
 
 def translate(options: argparse.Namespace) -> list[str]:
     """The words for `gua` that do the same. Pure."""
     words = [options.command] + (["--foreground"] if options.command == "daemon" else [])
+    words += ["--cloud"] if getattr(options, "cloud", False) else []
     given = {flag: getattr(options, flag) for flag in _PASSED[options.command]}
     return words + [f"--{flag}={value}" for flag, value in given.items() if value is not None]
 
@@ -55,8 +53,8 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="<command>", required=True)
     daemon = _add(commands, "daemon", "sample this host's GPUs in the foreground", "db", "interval")
-    daemon.add_argument("--cloud", action="store_true", help="push to a board (not there yet)")
-    daemon.add_argument("--config", help="settings of the board (used with --cloud)")
+    daemon.add_argument("--cloud", action="store_true", help="push to the board (needs `gua enroll`)")
+    daemon.add_argument("--config", help="enrolment with the board (used with --cloud)")
     _add(commands, "report", "print the report", "db", "since", "interval", "width")
     _add(commands, "demo", "show a made-up report without a GPU", "db", "ticks", "interval")
     _add(commands, "version", "print the version")

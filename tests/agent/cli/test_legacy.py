@@ -33,10 +33,10 @@ def test_a_report_without_a_database_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_board_is_not_there_yet(tmp_path: Path) -> None:
-    done = run(tmp_path, "daemon", "--cloud", "--config", "cloud.json")
+def test_a_board_needs_an_enrolment(tmp_path: Path) -> None:
+    done = run(tmp_path, "daemon", "--cloud", "--config", str(tmp_path / "cloud.json"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--cloud" in done.stderr
+    assert "gua enroll" in done.stderr
     assert os.listdir(tmp_path) == ["sys"]
 
 
