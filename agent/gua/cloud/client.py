@@ -100,9 +100,9 @@ class BoardClient:
         if attempt.is_alive():
             lines.cut()
             self._left_behind.append(attempt)
-            raise BoardFailed(f"{self._server_url}: no complete answer within {self._overall_s:g} s")
+            raise _unanswered(f"{self._server_url}: no complete answer within {self._overall_s:g} s")
         if attempt.reason is not None:
-            raise BoardFailed(f"{self._server_url} cannot be reached: {attempt.reason}")
+            raise _unanswered(f"{self._server_url} cannot be reached: {attempt.reason}")
         assert attempt.answer is not None
         return attempt.answer
 
@@ -148,6 +148,12 @@ class _Attempt(threading.Thread):
         # UnicodeError: a host name that is none. The exceptions of the library hold the token, so none goes further.
         except (requests.RequestException, OSError, ValueError) as exc:
             self.reason = why_unreachable(exc)
+
+
+def _unanswered(message: str) -> BoardFailed:
+    failure = BoardFailed(message)
+    failure.answered = False
+    return failure
 
 
 def _read_body(response: requests.Response, until_s: float) -> bytes:
