@@ -44,7 +44,6 @@ class Board:
 
     one_time: enrolment tokens still good. agents: agent token -> host id. taken: accepted observations, in order.
     violations: what was sent against the contract. paths: of all requests, with the Authorization they bore.
-    hung_up: how many clients did not wait for the end of something endless.
     """
 
     def __init__(self) -> None:
@@ -54,7 +53,6 @@ class Board:
         self.taken: list[dict[str, Any]] = []
         self.violations: list[dict[str, Any]] = []
         self.paths: list[tuple[str, Optional[str]]] = []
-        self.hung_up = 0
         self.revision = 2
         self.misdeed: Optional[Misdeed] = None
         self.next_misdeed: Callable[[], Optional[Misdeed]] = lambda: self.misdeed
@@ -128,13 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._dribble(board, "Content-Length: 100000\r\n\r\n" if misdeed is Misdeed.DRIBBLED_BODY else "X-Slow: ")
 
     def _dribble(self, board: Board, last: str) -> None:
-        try:
-            self.wfile.write(f"HTTP/1.1 200 OK\r\n{last}".encode())
-            while not board.ended.wait(0.02):
-                self.wfile.write(b"a")
-        except OSError:
-            board.hung_up += 1
-            raise
+        self.wfile.write(f"HTTP/1.1 200 OK\r\n{last}".encode())
+        while not board.ended.wait(0.02):
+            self.wfile.write(b"a")
 
     def _send(self, status: int, document: Any, location: str = "") -> None:
         self._send_raw(status, json.dumps(document).encode(), "application/json", location)

@@ -53,9 +53,11 @@ class Lines:
 
     def __init__(self) -> None:
         self._opened: list[Any] = []
+        self._is_cut = False
 
     def cut(self) -> None:
-        """End what is under way: whoever reads finds the connection closed."""
+        """End what is under way, and begin nothing more: whoever reads finds the connection closed."""
+        self._is_cut = True
         for connection in self._opened:
             line = getattr(connection, "sock", None)
             if isinstance(line, socket.socket):
@@ -69,12 +71,14 @@ class Lines:
         manager.pool_classes_by_scheme = {scheme: self._watched(known) for scheme, known in classes.items()}
 
     def _watched(self, pool: Any) -> type:
-        opened = self._opened
+        lines = self
 
         class Watched(pool):  # type: ignore[misc] # one of two classes, chosen above
             def _new_conn(self) -> Any:
-                opened.append(super()._new_conn())
-                return opened[-1]
+                if lines._is_cut:
+                    raise ConnectionAbortedError
+                lines._opened.append(super()._new_conn())
+                return lines._opened[-1]
 
         return Watched
 
