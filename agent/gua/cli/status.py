@@ -30,12 +30,14 @@ def run(options: argparse.Namespace) -> int:
     from gua.host import procfs_root
     from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 
-    location = locate_database(options, open_settings(options))
+    settings = open_settings(options)
+    location = locate_database(options, settings)
     asks = options.format == "json" or options.frame is not None
     status: dict[str, Any] = read_status(
         location.path,
         SystemClock(),
         gpu_less=is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root()),
+        scheduler=settings.scheduler,
         enrolled=_is_enrolled(options.config, location.path),
         with_day=asks,
     )

@@ -11,6 +11,7 @@ from typing import Optional
 
 from gua.daemon.lock import try_hold
 from gua.daemon.record import DaemonRecord, parse_record, read_start_ticks
+from gua.errors import GuaError
 from gua.text import shown
 
 logger = logging.getLogger(__name__)
@@ -73,8 +74,33 @@ def look_after(path: Path, database: Path) -> Optional[str]:
     why = f"pid {record.pid} belongs to another process" if record and _is_taken(record) else "its daemon is gone"
     if record is None:
         why = "it is empty"
+    if record is not None and is_predecessor(record):
+        return f"gpu-usage-audit still samples here (pid {record.pid}): end it with `kill {record.pid}`"
     cleared = _clear(path, database, raw)
     return f"{why}; cleared stale pid file {name}" if cleared else f"{why}; stale pid file {name} cannot be removed"
+
+
+def refuse_predecessor(path: Path) -> None:
+    """Raises GuaError while the older program, which knows no lock, samples into the same place."""
+    try:
+        record = parse_record(_read(path))
+    except OSError:
+        return
+    if record is not None and is_predecessor(record):
+        raise GuaError(
+            f"gpu-usage-audit still samples here (pid {record.pid}): end it with `kill {record.pid}`, then start again"
+        )
+
+
+def is_predecessor(record: DaemonRecord) -> bool:
+    """Whether it is the background daemon of gpu-usage-audit: its file has the pid only, so its command line tells."""
+    if record.start_ticks is not None or not _is_taken(record):
+        return False
+    try:
+        words = Path(f"/proc/{record.pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return words[1:4] == [b"-m", b"gpu_usage_audit", b"daemon"]
 
 
 def _is_taken(record: DaemonRecord) -> bool:

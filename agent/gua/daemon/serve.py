@@ -16,7 +16,7 @@ from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
 from gua.daemon.orders import Orders
-from gua.daemon.pid_file import remove_pid_file, write_pid_file
+from gua.daemon.pid_file import refuse_predecessor, remove_pid_file, write_pid_file
 from gua.daemon.record import own_record
 from gua.daemon.recorder import Recorder
 from gua.daemon.stop import SignalStop
@@ -39,6 +39,7 @@ def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], 
         lock = DatabaseLock(orders.database)
         lock.acquire(clock)
         stack.callback(lock.release)
+        refuse_predecessor(orders.pid_file)
         record = own_record(orders.database)
         write_pid_file(orders.pid_file, record)
         stack.callback(remove_pid_file, orders.pid_file, record)

@@ -12,16 +12,18 @@ from gua.clock import Clock
 from gua.daemon.presence import Found, Presence, find_daemon
 from gua.daemon.record import age_of_ticks_s
 from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError
+from gua.host import hostname
 from gua.model import State, TickStatus
+from gua.report.document import HostInfo
 from gua.report.wording import STALE_INTERVALS, reason_text
-from gua.store.reader import StoreReader, TickRow
+from gua.store.reader import HostRow, StoreReader, TickRow
 from gua.text import shown
 from gua.units import format_duration, to_iso
 
 SCHEMA = "gua.status/1"
 # A tick may be late by a sampling deadline, and a daemon that begins needs a while for its first.
 _LATE_FLOOR_MS = 15_000
-_BEGIN_FLOOR_MS = 60_000
+_BEGIN_MS = 60_000
 _DAY_MS = 86_400_000
 # What a daemon may be doing, and still be running as it should
 RUNNING = frozenset({"running", "starting", "paused", "waiting"})
@@ -38,8 +40,7 @@ class History:
     cards: int = 0
     states: tuple[tuple[State, Optional[str]], ...] = ()
     paused: bool = False
-    driver_version: Optional[str] = None
-    store_id: str = ""
+    host: Optional[HostRow] = None
     day: Optional[dict[str, float]] = None
     error: Optional[GuaError] = None
 
@@ -50,7 +51,7 @@ def read_history(database: Path, now_ms: int, *, with_day: bool) -> History:
 
     try:
         with open_reader(database) as reader:
-            now, host = reader.now(), reader.host()
+            now = reader.now()
             return History(
                 last=reader.newest_daemon_tick(),
                 cards=sum(device.retired_at_ms is None for device in reader.devices()),
@@ -58,8 +59,7 @@ def read_history(database: Path, now_ms: int, *, with_day: bool) -> History:
                     (row.verdict.state, row.verdict.reason and row.verdict.reason.value) for row in now.values()
                 ),
                 paused=bool(reader.pauses((now_ms - 1, now_ms))),
-                driver_version=host.driver_version if host else None,
-                store_id=host.store_id if host else "",
+                host=reader.host(),
                 day=_last_day(reader, now_ms) if with_day else None,
             )
     except (DatabaseMissing, DatabaseUnusable) as exc:
@@ -104,10 +104,13 @@ def judge(found: Found, history: History, *, now_ms: int, age_ms: Optional[int],
         return "running"
     if gpu_less and not history.cards:
         return "waiting"
-    begun_ms = 0 if history.last is None else 2 * history.last.interval_ms
-    if age_ms is not None and age_ms < max(_BEGIN_FLOOR_MS, begun_ms):
+    if age_ms is not None and age_ms < _BEGIN_MS and not _has_ticked(history.last, now_ms - age_ms):
         return "starting"
     return "unknown" if history.error is not None else "stuck"
+
+
+def _has_ticked(last: Optional[TickRow], since_ms: int) -> bool:
+    return last is not None and last.at_ms >= since_ms
 
 
 def _is_fresh(last: Optional[TickRow], now_ms: int) -> bool:
@@ -115,9 +118,13 @@ def _is_fresh(last: Optional[TickRow], now_ms: int) -> bool:
 
 
 def read_status(
-    database: Path, clock: Clock, *, gpu_less: bool, enrolled: Optional[bool], with_day: bool
+    database: Path, clock: Clock, *, gpu_less: bool, scheduler: Optional[str], enrolled: Optional[bool], with_day: bool
 ) -> dict[str, Any]:
-    """The document. enrolled: with a board, None where that is not known. with_day: with sums of the last day."""
+    """The document.
+
+    gpu_less: this host has no card. scheduler: who manages the cards, None for nobody. enrolled: with a board, None
+    where that is not known. with_day: with sums of the last day.
+    """
     found = find_daemon(database)
     now_ms = clock.now_ms()
     history = read_history(database, now_ms, with_day=with_day)
@@ -130,7 +137,7 @@ def read_status(
         "state": state,
         "pid": None if record is None else record.pid,
         "unit": (record.unit or None) if record else None,
-        "host": record.host if record else None,
+        "held_by": record.host if record else None,
         "last_tick_at": None if last is None else to_iso(last.at_ms),
         "last_tick_age_s": None if last is None else (now_ms - last.at_ms) / 1000,
         "last_tick_status": None if last is None else last.status.value,
@@ -140,12 +147,23 @@ def read_status(
         "interval_s": None if last is None else last.interval_ms / 1000,
         "paused": history.paused,
         "database": str(database),
-        "store_id": history.store_id,
-        "agent_version": __version__,
-        "driver_version": history.driver_version,
+        "host": _host(history.host, scheduler, paused=history.paused),
         "enrolled": enrolled,
         "last_day": history.day,
         "error": None if history.error is None else shown(str(history.error), 500),
+    }
+
+
+def _host(row: Optional[HostRow], scheduler: Optional[str], *, paused: bool) -> HostInfo:
+    return {
+        "hostname": row.hostname if row else hostname(),
+        "store_id": row.store_id if row else "",
+        "boot_id": row.boot_id if row else "",
+        "machine_id": row.machine_id if row else "",
+        "agent_version": __version__,
+        "driver_version": row.driver_version if row else None,
+        "scheduler": scheduler,
+        "paused": paused,
     }
 
 
@@ -172,7 +190,7 @@ def sentence(status: dict[str, Any]) -> str:
         "paused": f"paused{pid}: nothing is sampled{rest}; `gua resume` ends that",
         "waiting": f"running{pid}: no NVIDIA device on the PCI bus, waiting for one",
         "stopped": f"not running{rest}",
-        "elsewhere": f"not running here: the daemon of host {shown(str(status['host']))} has this database{rest}",
+        "elsewhere": f"not running here: the daemon of host {shown(str(status['held_by']))} has this database{rest}",
         "unknown": f"cannot tell whether it runs{pid}{rest}" + (f": {status['error']}" if status["error"] else ""),
     }[str(state)]
 
@@ -199,5 +217,7 @@ def _cards(status: dict[str, Any]) -> str:
     cards = "1 card" if total == 1 else f"{total} cards"
     if not unknown:
         return f"{cards} ok"
-    why = ", ".join(f"{number} {reason_text(reason)}" for reason, number in sorted(status["unknown_by_reason"].items()))
+    why = ", ".join(
+        f"{number}: {reason_text(reason)}" for reason, number in sorted(status["unknown_by_reason"].items())
+    )
     return f"{cards}: {total - unknown} ok, {unknown} unknown ({why})"

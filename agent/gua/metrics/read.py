@@ -28,7 +28,9 @@ def read_metrics(database: Path, clock: Clock, *, scheduler: Optional[str], per_
     since_ms, _ = named_period("today", now_ms=now_ms, zone=zone)
     # In the first moment of a day there is no window yet
     since_ms = min(since_ms, now_ms - 1)
-    status: dict[str, Any] = read_status(database, clock, gpu_less=False, enrolled=None, with_day=False)
+    status: dict[str, Any] = read_status(
+        database, clock, gpu_less=False, scheduler=scheduler, enrolled=None, with_day=False
+    )
     with open_reader(database) as reader:
         report = build_report(
             reader,

@@ -48,6 +48,7 @@ def test_where_the_lock_may_not_be_seen_the_tick_decides() -> None:
 def test_a_daemon_that_just_began_is_given_time_for_its_first_tick() -> None:
     assert state(HERE, history(None, cards=0), 1_000) == "starting"
     assert state(HERE, history(7200), 1_000) == "starting"
+    assert state(HERE, history(None, cards=0), 59_000) == "starting"
     assert state(HERE, history(None, cards=0), HOUR_MS) == "stuck"
 
 
@@ -67,7 +68,7 @@ def told(**more: Any) -> str:
         "state": "running",
         "pid": 4711,
         "unit": None,
-        "host": "gpu07",
+        "held_by": "gpu07",
         "interval_s": 30.0,
         "cards": 8,
         "last_tick_age_s": 12.0,
@@ -82,7 +83,7 @@ def told(**more: Any) -> str:
 def test_the_sentence() -> None:
     assert told() == "running (pid 4711), last tick 12 s ago, 8 cards ok"
     lost = {"card_states": {"active": 7, "unknown": 1}, "unknown_by_reason": {"card_lost": 1}}
-    cards = "8 cards: 7 ok, 1 unknown (1 the card did not answer)"
+    cards = "8 cards: 7 ok, 1 unknown (1: the card did not answer)"
     assert told(**lost, last_tick_status="partial") == f"running (pid 4711), last tick partial 12 s ago, {cards}"
     assert told(state="stuck", last_tick_age_s=720.0) == (
         "stuck (pid 4711): last tick 12 min ago, and one is due every 30 s; look into its log"
@@ -96,7 +97,23 @@ def test_the_sentence() -> None:
 
 
 def test_a_host_with_nothing_at_all_has_a_whole_document(tmp_path: Path) -> None:
-    document = read_status(tmp_path / "gua.db", FakeClock(), gpu_less=True, enrolled=None, with_day=True)
+    document = read_status(
+        tmp_path / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolled=None, with_day=True
+    )
     assert (document["schema"], document["running"], document["state"]) == (SCHEMA, False, "stopped")
     assert (document["pid"], document["last_tick_at"], document["cards"]) == (None, None, 0)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_schema_names_exactly_what_the_document_has(tmp_path: Path) -> None:
+    from jsonschema import Draft202012Validator
+
+    from gua.schemas import load_schema
+
+    schema = load_schema("gua.status.1")
+    document = read_status(
+        tmp_path / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolled=None, with_day=True
+    )
+    Draft202012Validator(schema).validate(document)
+    assert list(document) == schema["required"] == list(schema["properties"])
+    assert set(schema["properties"]["state"]["enum"]) >= RUNNING
