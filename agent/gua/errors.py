@@ -117,10 +117,12 @@ class BoardFailed(GuaError):
     """The board could not be reached, or its answer was no success. The same may work later.
 
     retry_after_s: how long the board asked to be left alone, None when it did not say.
+    answered: whether an answer came; without one, what was asked may have been done all the same.
     """
 
     code = "board_failed"
     retry_after_s: Optional[int] = None
+    answered: bool = True
 
 
 class TokenRefused(BoardFailed):

@@ -24,7 +24,7 @@ from gua.cloud.token import Token
 from gua.config import load_settings
 from gua.model import DEFAULT_RULE
 from gua.recording import open_recording, open_source
-from gua.units import parse_time_ms, to_iso
+from gua.units import to_iso
 from tests.board import Board, Misdeed, running_board
 
 INTERVAL_S = 0.05
@@ -39,12 +39,13 @@ class Watched(Board):
     def __init__(self) -> None:
         super().__init__()
         self.ages_s: list[float] = []
+        self.begun_s: dict[str, float] = {}  # by what it calls itself: when its tick began, by the steady clock
 
     def answer(self, *request: object) -> tuple[int, object]:
         before = len(self.taken)
         answer = super().answer(*request)  # type: ignore[arg-type]
         if len(self.taken) > before:
-            self.ages_s.append(time.time() - parse_time_ms(self.taken[-1]["observedAt"]) / 1000)
+            self.ages_s.append(time.monotonic() - self.begun_s[self.taken[-1]["observedAt"]])
             del self.taken[:-1]  # or it is the board whose memory grows
         return answer
 
@@ -72,6 +73,7 @@ def run(ticks: int, seed: int, database: Path, board: Watched) -> None:
                 board.misdeed = chance.choice([None, chance.choice(list(Misdeed))])
                 misdeed_until_s = time.monotonic() + chance.uniform(0.5, 1.5)
             last_ms = clock.now_ms()
+            board.begun_s[to_iso(last_ms)] = time.monotonic()
             tick = source.collect(ts_ms=last_ms, cover_ms=50, known=writer.known_devices())
             writer.write_tick(tick)
             begin_s = time.perf_counter()

@@ -35,7 +35,8 @@ class Misdeed(enum.Enum):
     RESET = "the connection is reset"
     NOT_HTTP = "another protocol"
     SILENCE = "nothing for ever"
-    DRIBBLE = "a letter at a time, for ever"
+    DRIBBLED_HEADER = "a letter at a time, for ever"
+    DRIBBLED_BODY = "the same after the header"
 
 
 class Board:
@@ -122,10 +123,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif misdeed is Misdeed.SILENCE:
             board.ended.wait()
         else:
-            self._dribble(board)
+            self._dribble(board, "Content-Length: 100000\r\n\r\n" if misdeed is Misdeed.DRIBBLED_BODY else "X-Slow: ")
 
-    def _dribble(self, board: Board) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    def _dribble(self, board: Board, last: str) -> None:
+        self.wfile.write(f"HTTP/1.1 200 OK\r\n{last}".encode())
         while not board.ended.wait(0.02):
             self.wfile.write(b"a")
 

@@ -69,7 +69,16 @@ def _enroll(
     from gua.cloud.config import open_config_writer
 
     with open_config_writer(path, owner) as writer:
-        config = _to_config(BoardClient(url).claim(token, facts), url)
+        try:
+            claimed = BoardClient(url).claim(token, facts)
+        except BoardFailed as exc:
+            if exc.answered:
+                raise
+            # Its request may have got there: who tries again and is refused shall know why
+            raise BoardFailed(
+                f"{exc}. Try again; if the token is refused then, it was used up: ask for another"
+            ) from exc
+        config = _to_config(claimed, url)
         try:
             writer.save(config)
         except OSError as exc:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -18,7 +19,7 @@ import requests
 from gua import __version__
 from gua.cloud.reasons import why_unreachable
 from gua.cloud.token import Token
-from gua.cloud.transport import Transport
+from gua.cloud.transport import Lines, Transport
 from gua.errors import BoardFailed, GuaError, PayloadRefused, TokenRefused
 from gua.text import shown
 
@@ -30,7 +31,7 @@ TIMEOUT_S = 10.0
 OVERALL_S = 30.0
 # The board's answers are short; whatever is longer is somebody else's.
 _LARGEST_ANSWER_BYTES = 64 * 1024
-# Attempts that never come back (a name service that hangs) are left behind, but not without end.
+# Attempts that cannot be cut short (a name service that hangs) are left behind, but not without end.
 _MOST_LEFT_BEHIND = 3
 
 _SUCCESS = (200, 201, 202)
@@ -92,18 +93,22 @@ class BoardClient:
         self._left_behind = [thread for thread in self._left_behind if thread.is_alive()]
         if len(self._left_behind) >= _MOST_LEFT_BEHIND:
             raise BoardFailed(f"{self._server_url}: earlier attempts still hang")
-        attempt = _Attempt(lambda: self._exchange(path, body, token))
+        lines, until_s = Lines(), time.monotonic() + self._overall_s
+        attempt = _Attempt(lambda: self._exchange(path, body, token, lines, until_s))
         attempt.start()
         attempt.join(self._overall_s)
         if attempt.is_alive():
+            lines.cut()
             self._left_behind.append(attempt)
-            raise BoardFailed(f"{self._server_url}: no complete answer within {self._overall_s:g} s")
+            raise _unanswered(f"{self._server_url}: no complete answer within {self._overall_s:g} s")
         if attempt.reason is not None:
-            raise BoardFailed(f"{self._server_url} cannot be reached: {attempt.reason}")
+            raise _unanswered(f"{self._server_url} cannot be reached: {attempt.reason}")
         assert attempt.answer is not None
         return attempt.answer
 
-    def _exchange(self, path: str, body: Mapping[str, Any], token: Optional[Token]) -> Answer:
+    def _exchange(
+        self, path: str, body: Mapping[str, Any], token: Optional[Token], lines: Lines, until_s: float
+    ) -> Answer:
         headers = {
             "Accept": "application/json",
             "Content-Type": "application/json",
@@ -112,13 +117,13 @@ class BoardClient:
         if token is not None:
             headers["Authorization"] = f"Bearer {token.reveal()}"
         data = json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")
-        with self._transport.post(self._server_url + path, data, headers, self._timeout_s) as response:
+        with self._transport.post(self._server_url + path, data, headers, self._timeout_s, lines) as response:
             return Answer(
                 status=response.status_code,
                 content_type=response.headers.get("Content-Type", ""),
                 location=response.headers.get("Location", ""),
                 retry_after_s=_seconds(response.headers.get("Retry-After", "")),
-                body=_read_body(response),
+                body=_read_body(response, until_s),
             )
 
 
@@ -145,13 +150,21 @@ class _Attempt(threading.Thread):
             self.reason = why_unreachable(exc)
 
 
-def _read_body(response: requests.Response) -> bytes:
+def _unanswered(message: str) -> BoardFailed:
+    failure = BoardFailed(message)
+    failure.answered = False
+    return failure
+
+
+def _read_body(response: requests.Response, until_s: float) -> bytes:
     body = b""
     # By single letters: a larger read would wait until it is full
     for part in response.iter_content(1):
         body += part
         if len(body) >= _LARGEST_ANSWER_BYTES:
             break
+        if time.monotonic() > until_s:
+            raise TimeoutError
     return body
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
+from gua.clock import Clock
 from gua.daemon.lock import is_locked
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
@@ -40,9 +41,11 @@ class History:
     last: the newest tick of a daemon, None before the first. newest_ms: the newest tick of anybody.
     known: the cards that are expected here. paused_ms: since when sampling is paused, None when it is not.
     damage: what is broken in it, None when nothing is. whole_read: False when it was too large to look at all of it.
+    read_ms: when it was read, which the age of its ticks is told by; None when it was not.
     """
 
     error: Optional[Exception] = None
+    read_ms: Optional[int] = None
     last: Optional[TickRow] = None
     newest_ms: Optional[int] = None
     known: tuple[KnownDevice, ...] = ()
@@ -61,10 +64,10 @@ class Storage:
     running: Optional[bool]
 
 
-def look(path: Path, now_ms: int) -> Storage:
+def look(path: Path, clock: Clock) -> Storage:
     """Look at the database and where it lies. May take long where that place does not answer."""
     return Storage(
-        read_history(path, now_ms), check_database_rights(path), check_database_filesystem(path), is_locked(path)
+        read_history(path, clock), check_database_rights(path), check_database_filesystem(path), is_locked(path)
     )
 
 
@@ -81,18 +84,20 @@ def no_answer(path: Path) -> Storage:
     )
 
 
-def read_history(path: Path, now_ms: int) -> History:
+def read_history(path: Path, clock: Clock) -> History:
     """Open the database as any reader does, and look at its newest tick and whether it is whole."""
     from gua.store.database import open_reader
 
     try:
         with open_reader(path) as reader:
+            now_ms = clock.now_ms()
             paused = [since for since, until in reader.pauses((0, now_ms + 1)) if until > now_ms]
             history = History(
                 last=reader.newest_daemon_tick(),
                 newest_ms=reader.newest_tick_ms(),
                 known=tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None),
                 paused_ms=min(paused, default=None),
+                read_ms=clock.now_ms(),  # not before: a tick stored meanwhile is not of the future
             )
             return _with_damage(history, reader)
     except (DatabaseMissing, DatabaseUnusable) as exc:

@@ -60,7 +60,7 @@ def run_doctor(
     """
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
-    storing = Beside(lambda: database.look(location.path, now_ms))
+    storing = Beside(lambda: database.look(location.path, clock))
     board = Beside(lambda: cloud.look(enrolment or location.path.with_name(FILE_NAME), ask_board=ask_board))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
@@ -80,7 +80,7 @@ def run_doctor(
         storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
         cloud=board.result(until_s - clock.monotonic_s()) or cloud.no_answer(ask_board=ask_board),
     )
-    judged_ms = clock.now_ms()  # after the history was read: a tick stored meanwhile is not of the future
+    judged_ms = clock.now_ms()
     return to_document(_checks(seen, location, judged_ms, dev, trusted=trust_pid_namespace), judged_ms)
 
 
@@ -148,7 +148,7 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         database.check_database_integrity(history),
         seen.storage.rights,
         seen.storage.filesystem,
-        database.check_daemon(seen.storage.running, history, now_ms=now_ms, gpu_less=gpu_less),
+        database.check_daemon(seen.storage.running, history, now_ms=history.read_ms or now_ms, gpu_less=gpu_less),
         seen.cloud,
     ]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
+import select
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 
 from gua.cli.main import main
 from tests.agent.cloud.enrolled import AGENT_TOKEN, ONE_TIME, write_enrolment
+from tests.agent.running import PATIENCE_S, command, environment
 from tests.board import Board, Misdeed, running_board
 
 
@@ -74,6 +78,32 @@ def test_who_cannot_type_is_told_the_options(
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert enroll(board) == 2
     assert "--enrollment-token-file" in capsys.readouterr().err
+
+
+@pytest.mark.processes
+def test_a_token_that_is_typed_is_not_echoed(board: Board, tmp_path: Path) -> None:
+    terminal, end = pty.openpty()
+    line = command("enroll", "--server-url", board.url)
+    streams = {"stdin": end, "stdout": end, "stderr": end}
+    environ = environment(tmp_path, NO_PROXY="*")
+    process = subprocess.Popen(line, env=environ, start_new_session=True, **streams)
+    os.close(end)
+    seen = read_until(terminal, b"Enrolment token: ")
+    os.write(terminal, f"{ONE_TIME}\n".encode())
+    seen += read_until(terminal, b"enrolled with")
+    process.wait(PATIENCE_S)
+    os.close(terminal)
+    assert ONE_TIME.encode() not in seen
+    assert (tmp_path / "cloud.json").exists()
+
+
+def read_until(terminal: int, end: bytes) -> bytes:
+    """What the terminal shows up to these words."""
+    seen = b""
+    while end not in seen:
+        assert select.select([terminal], [], [], PATIENCE_S)[0], f"waited in vain for {end!r}, saw {seen!r}"
+        seen += os.read(terminal, 4096)
+    return seen
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "two words", "gua_\x00", "x" * 8000])
@@ -155,6 +185,7 @@ def test_a_board_that_misbehaves_enrols_nobody(
     assert enroll(board, "--enrollment-token-file", token_file) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 2  # the database, and the failure
+    assert ("used up" in told) == (misdeed is Misdeed.RESET)  # without an answer it may have been
     assert ONE_TIME not in told
     assert not (tmp_path / "cloud.json").exists()
     assert len(board.paths) == 1

@@ -98,6 +98,20 @@ def test_a_push_that_fails_keeps_the_local_write(
     assert AGENT_TOKEN not in told + json.dumps(document)
 
 
+def test_a_state_that_cannot_be_told_keeps_the_local_write(
+    board: Board, enrolled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No reading is known that does this, so a defect is put in."""
+
+    def defect(*arguments: Any, **options: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("gua.cloud.sender.to_payload", defect)
+    status, document, told = sync(capsys)
+    assert (status, document["stored"], document["push"]["result"], board.paths) == (1, True, "failed", [])
+    assert "ZeroDivisionError" in told
+
+
 def test_an_older_board_is_served_and_that_is_said(
     board: Board, enrolled: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

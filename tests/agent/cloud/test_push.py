@@ -69,17 +69,20 @@ def test_while_the_board_is_away_only_the_newest_state_is_kept(
     assert "failed pushes" in said(caplog, logging.INFO)[0]
 
 
-def test_offering_never_waits_for_a_silent_board(board: Board, pusher: Pusher) -> None:
+def test_offering_never_waits_for_a_silent_board(board: Board, enrolment: CloudConfig) -> None:
     """Offered from a thread of its own, so that a regression fails instead of hanging."""
+    patient = BoardClient(enrolment.server_url, timeout_s=10 * PATIENCE_S, overall_s=10 * PATIENCE_S)
+    pusher = Pusher(StateSender(enrolment, patient, lambda line: None), SystemClock(), 300.0)
     board.misdeed = Misdeed.SILENCE
     pusher.offer(state(1))
     wait_until(lambda: len(board.paths) == 1, "the attempt that hangs")
     offering = threading.Thread(target=lambda: [pusher.offer(state(number)) for number in range(100)], daemon=True)
     offering.start()
-    offering.join(5.0)  # the attempt takes ten
+    offering.join(PATIENCE_S)
     assert not offering.is_alive()
     assert pusher.close(0.0) is False  # nor does the end
     board.ended.set()
+    assert pusher.close(PATIENCE_S)
 
 
 def test_what_waits_is_pushed_at_the_end(board: Board, enrolment: CloudConfig) -> None:
@@ -134,10 +137,12 @@ def test_an_older_board_gets_the_older_revision_from_then_on(
     assert board.taken[1]["errors"] == ["memory_unavailable"]
 
 
-def test_a_refusal_of_something_else_keeps_the_newer_revision(board: Board, pusher: Pusher) -> None:
+def test_a_refusal_of_something_else_keeps_the_newer_revision(
+    board: Board, pusher: Pusher, caplog: pytest.LogCaptureFixture
+) -> None:
     board.misdeed, board.detail = Misdeed.UNPROCESSABLE, "hostname does not fit this host"
     pusher.offer(state(1))
-    wait_until(lambda: len(board.paths) == 1, "the refusal")
+    wait_until(lambda: said(caplog, logging.ERROR) != [], "the refusal to be told")
     board.misdeed = None
     pusher.offer(state(2))
     wait_until(lambda: len(board.taken) == 1, "the state")

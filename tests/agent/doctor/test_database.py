@@ -22,7 +22,7 @@ from gua.doctor.database import (
 from gua.location import Location
 from gua.model import TickStatus
 from gua.store.reader import TickRow
-from tests.agent.store.opened import writing
+from tests.agent.store.opened import SetClock, writing
 
 NOW_MS = 1_767_225_600_000
 
@@ -33,7 +33,7 @@ def location(path: Path) -> Location:
 
 def test_no_database_yet_is_a_warning_with_its_cure(tmp_path: Path) -> None:
     path = tmp_path / "gua.db"
-    check = check_database(location(path), read_history(path, NOW_MS))
+    check = check_database(location(path), read_history(path, SetClock(NOW_MS)))
     assert check.status == "warn"
     assert "`gua daemon`" in (check.cure or "")
     assert check_database_rights(path).status == "skip"
@@ -43,7 +43,7 @@ def test_no_database_yet_is_a_warning_with_its_cure(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_fails(tmp_path: Path) -> None:
     path = tmp_path / "gua.db"
     path.write_text("this is a text, and a rather long one at that" * 100)
-    assert check_database(location(path), read_history(path, NOW_MS)).status == "fail"
+    assert check_database(location(path), read_history(path, SetClock(NOW_MS))).status == "fail"
 
 
 def test_rights_are_ok_when_only_the_owner_writes(tmp_path: Path) -> None:
@@ -130,16 +130,16 @@ def test_a_pause_is_read_until_it_is_over(tmp_path: Path) -> None:
     path = tmp_path / "gua.db"
     with writing(path) as writer:
         writer.begin_pause(NOW_MS - 60_000)
-        assert read_history(path, NOW_MS).paused_ms == NOW_MS - 60_000
+        assert read_history(path, SetClock(NOW_MS)).paused_ms == NOW_MS - 60_000
         writer.end_pause(NOW_MS - 10_000)
-    assert read_history(path, NOW_MS).paused_ms is None
+    assert read_history(path, SetClock(NOW_MS)).paused_ms is None
 
 
 def test_a_whole_database_is_said_to_be_whole(tmp_path: Path) -> None:
     path = tmp_path / "gua.db"
     with writing(path):
         pass
-    assert check_database_integrity(read_history(path, NOW_MS)).status == "ok"
+    assert check_database_integrity(read_history(path, SetClock(NOW_MS))).status == "ok"
 
 
 def test_a_page_that_was_overwritten_is_found(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_page_that_was_overwritten_is_found(tmp_path: Path) -> None:
     with path.open("r+b") as file:  # all but the schema, which is on the first pages
         file.seek(size // 2 // 4096 * 4096)
         file.write(b"\xff" * (size - file.tell()))
-    history = read_history(path, NOW_MS)
+    history = read_history(path, SetClock(NOW_MS))
     checks = check_database(location(path), history), check_database_integrity(history)
     assert "fail" in {check.status for check in checks}
     assert "damaged" in "".join(check.summary + (check.cure or "") for check in checks)
@@ -169,7 +169,7 @@ def test_a_database_too_large_to_look_through_is_left_out_and_not_called_whole(
         )
         connection.commit()
     monkeypatch.setattr("gua.doctor.database._INTEGRITY_S", 0.0)
-    history = read_history(path, NOW_MS)
+    history = read_history(path, SetClock(NOW_MS))
     check = check_database_integrity(history)
     assert (history.error, check.status) == (None, "skip")
     assert check.summary.startswith("too large")

@@ -114,7 +114,7 @@ def test_a_database_on_a_server_that_is_gone_is_told_like_everything_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr("gua.doctor.database.look", lambda path, now_ms: release.wait(600))
+    monkeypatch.setattr("gua.doctor.database.look", lambda path, clock: release.wait(600))
     sampler = OneSnapshot(Snapshot(unresponsive=True))
     location = Location(tmp_path / "gua.db", "named by --db")
     document = run_doctor(
