@@ -338,3 +338,27 @@ def test_the_end_of_a_terminal_ends_what_was_run_by_hand_on_it(tmp_path: Path) -
         _, status = os.waitpid(child, 0)
     assert status == 0
     assert pid_of_daemon(tmp_path) is None
+
+
+@pytest.mark.parametrize("phase", ["gua.db.lock", "gua.pid", "gua.db", "gua.db-wal", "a tick"])
+def test_killed_in_any_phase_it_leaves_nothing_that_the_next_one_minds(tmp_path: Path, phase: str) -> None:
+    def reached() -> bool:
+        return bool(tick_statuses(tmp_path / "gua.db")) if phase == "a tick" else (tmp_path / phase).exists()
+
+    line = command("start", "--fake", "--interval", "200ms")
+    starting = subprocess.Popen(
+        line, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(reached, phase)
+    wait_until(lambda: pid_of_daemon(tmp_path) is not None, "the lock to name its holder")
+    pid = pid_of_daemon(tmp_path)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    _, told = starting.communicate(timeout=120)
+    assert starting.returncode == 0 or "it ended before it had begun" in told
+    assert run_gua(tmp_path, "status").returncode == 3
+    before = len(tick_statuses(tmp_path / "gua.db"))
+    start(tmp_path)
+    wait_for_ticks(tmp_path, before + 2)
+    with contextlib.closing(sqlite3.connect(tmp_path / "gua.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)

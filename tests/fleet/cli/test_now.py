@@ -151,7 +151,7 @@ def test_status_goes_by_each_agents_own_word_and_by_the_report_of_an_older_one(t
     done, text = asked(tmp_path, "status", "--hosts", hosts)
     assert done.returncode == 1
     assert text.splitlines()[0] == "5 hosts: 2 sampling, 2 not sampling (stuck, down), 1 with nothing to tell"
-    rows = {line.split()[0]: line.split() for line in text.splitlines()}
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
     assert [rows[name][1] for name in ("well", "stuck", "down", "older")] == ["yes", "stuck", "no", "yes"]
     assert (rows["well"][-1], rows["older"][-1]) == ("yes", "-")  # enrolled; a report does not tell
     _, document = asked(tmp_path, "status", "--json", "--hosts", hosts)
