@@ -141,9 +141,9 @@ def own_word(**said: Any) -> dict[str, Any]:
 
 
 def test_status_goes_by_each_agents_own_word_and_by_the_report_of_an_older_one(tmp_path: Path) -> None:
-    hosts = fleet_of(tmp_path, {name: [IDLE] for name in ("well", "stuck", "down", "older", "twin")})
+    hosts = fleet_of(tmp_path, {name: [IDLE] for name in ("well", "stuck", "down", "older", "well-too")})
     write_state(tmp_path, "well", [], status=own_word(store_id="1"))
-    write_state(tmp_path, "twin", [], status=own_word(store_id="1"))
+    write_state(tmp_path, "well-too", [], status=own_word(store_id="1"))
     write_state(tmp_path, "stuck", [], status=own_word(store_id="2", state="stuck", running=False))
     nothing = {"last_tick_at": None, "last_tick_age_s": None, "last_tick_status": None, "interval_s": None}
     down = own_word(store_id="3", state="stopped", running=False, pid=None, cards=0, last_day=None, **nothing)
