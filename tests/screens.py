@@ -21,6 +21,7 @@ from gua.cli.main import COMMANDS as AGENT_COMMANDS
 from gua.cli.report import configure, read_report, rendered
 from gua.cli.screen import Screen
 from gua.config import KEYS, MODEL_KEYS, describe_default
+from gua.daemon.status import sentence
 from gua.demo.history import fill
 from gua.demo.profile import DEMO_HOSTS
 from gua.demo.recording import open_demo_writer
@@ -31,6 +32,7 @@ from gua.ledger.page import render_text
 from gua.ledger.render_explain import explain_page
 from gua.ledger.render_holds import holds_page
 from gua.location import Location
+from gua.metrics.names import METRICS
 from gua.store.database import open_reader
 from gua.top.frame import Shown, frame, keys_line, plain_text
 from gua.top.sources import StoreSource
@@ -367,6 +369,42 @@ def model_rules() -> str:
     return "\n".join(lines) + "\n"
 
 
+def metrics() -> str:
+    """Every metric, as a table."""
+    lines = ["| metric | labels | now | tells |", "| --- | --- | --- | --- |"]
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        asked = " (`--per-user`)" if metric.per_user else ""
+        lines.append(f"| `{metric.name}`{asked} | {labels} | {'now' if metric.fresh else ''} | {metric.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def status_screen() -> str:
+    """The sentences of `gua status`, most wanted first."""
+    well = {
+        "state": "running",
+        "pid": 4711,
+        "unit": None,
+        "held_by": None,
+        "interval_s": 30.0,
+        "error": None,
+        "last_tick_age_s": 12.0,
+        "last_tick_status": "ok",
+        "cards": 8,
+        "card_states": {"active": 8},
+        "unknown_by_reason": {},
+    }
+    lost = {"last_tick_status": "partial", "card_states": {"unknown": 1}, "unknown_by_reason": {"card_lost": 1}}
+    documents = (
+        well,
+        {**well, **lost, "unit": "gua-agent.service"},
+        {**well, "state": "paused", "last_tick_age_s": 300.0},
+        {**well, "state": "stuck", "last_tick_age_s": 720.0},
+        {**well, "state": "stopped", "pid": None, "last_tick_age_s": 10_000.0},
+    )
+    return "".join(f"{sentence(document)}\n" for document in documents)
+
+
 def doctor_checks() -> str:
     """Every check of `gua doctor`, as a table."""
     lines = ["| id | asks |", "| --- | --- |"]
@@ -412,6 +450,8 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "report-help": lambda: _screen(report_help()),
     },
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
+    "docs/daemon.md": {"status": lambda: _screen(status_screen())},
+    "docs/metrics.md": {"metrics": metrics},
     "docs/doctor.md": {"doctor-checks": doctor_checks},
     "docs/ledger.md": {
         "holds": lambda: _screen(_agent_day(holds_screen)),

@@ -14,12 +14,15 @@ class Clock(Protocol):
     """Wall time, monotonic time, and waiting.
 
     Invariants: `monotonic_s` never goes back and is not comparable between processes;
+    `monotonic_s` stands still while the machine is suspended, which `suspended_s` counts since the boot;
     `now_ms` is Unix time in UTC milliseconds and may jump either way when an administrator or NTP sets it.
     """
 
     def now_ms(self) -> int: ...
 
     def monotonic_s(self) -> float: ...
+
+    def suspended_s(self) -> float: ...
 
     def sleep_s(self, seconds: float) -> None: ...
 
@@ -32,6 +35,9 @@ class SystemClock:
 
     def monotonic_s(self) -> float:
         return time.monotonic()
+
+    def suspended_s(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
     def sleep_s(self, seconds: float) -> None:
         time.sleep(max(0.0, seconds))

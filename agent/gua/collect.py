@@ -30,6 +30,10 @@ class Identifies(Protocol):
 class TickSource(Protocol):
     """Where whole ticks come from: this host, or a made-up one."""
 
+    def judge_by(self, rules: RuleBook) -> None:
+        """Judge the cards of later ticks by other rules."""
+        ...
+
     def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
         """One tick begun at `ts_ms`. known: the unretired cards of the history; absent ones are in the tick too."""
         ...
@@ -63,6 +67,9 @@ class Collector:
             mig_parents=snapshot.mig_parents,
             strangers=reconciled.strangers,
         )
+
+    def judge_by(self, rules: RuleBook) -> None:
+        self._rules = rules
 
     def close(self) -> bool:
         return self._sampler.close()

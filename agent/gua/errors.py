@@ -3,6 +3,7 @@
     GuaError                    1  something failed; the message names what, where, and what to do
     ├── UsageError              2  the command line
     ├── ConfigError             2  a settings file or environment variable: names file and key
+    │   └── EnrolmentForbidden  2  the enrolment is there, and this user may not read it
     ├── DatabaseMissing         2  no database there yet
     ├── NoGpu                   2  no NVIDIA device on the PCI bus, so there is no history to read
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
@@ -10,6 +11,10 @@
     │   ├── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
     │   └── DatabaseOfPredecessor 1 gpu-usage-audit wrote it; a daemon that starts takes it over
     ├── NotEnrolled             2  a push was asked for and this host has no board
+    ├── AlreadyEnrolled         2  it has one, and was not told to forget it
+    ├── BoardFailed             1  the board could not be reached, or answered something else than yes
+    │   ├── TokenRefused        1  the board does not know this host's token: enrol again
+    │   └── PayloadRefused      1  the board will never take this body; another one may pass
     ├── Paused                  4  somebody asked that the driver be left alone, and that still stands
     └── FrameError              1  a remote answer is missing, torn or not framed
 
@@ -19,6 +24,7 @@ A message is one line. It is shown to people, so it holds no traceback and no se
 from __future__ import annotations
 
 import enum
+from typing import Optional
 
 
 class ExitStatus(enum.IntEnum):
@@ -28,6 +34,7 @@ class ExitStatus(enum.IntEnum):
     FAILED = 1
     USAGE = 2
     NOBODY_ANSWERED = 3  # `gua-fleet`: no host of the inventory answered
+    NOT_RUNNING = 3  # `gua status`: no daemon samples here, as init scripts' `status` has it
     PAUSED = 4  # `gua sync-once`: `gua pause` stands, so nothing was measured
 
 
@@ -50,6 +57,12 @@ class ConfigError(GuaError):
 
     exit_status = ExitStatus.USAGE
     code = "config"
+
+
+class EnrolmentForbidden(ConfigError):
+    """This host is enrolled with a board, by a file that is not for this user."""
+
+    code = "enrolment_forbidden"
 
 
 class DatabaseMissing(GuaError):
@@ -97,6 +110,44 @@ class NotEnrolled(GuaError):
 
     exit_status = ExitStatus.USAGE
     code = "not_enrolled"
+
+
+class AlreadyEnrolled(GuaError):
+    """This host is enrolled with a board; enrolling again must be asked for."""
+
+    exit_status = ExitStatus.USAGE
+    code = "already_enrolled"
+
+
+class BoardFailed(GuaError):
+    """The board could not be reached, or its answer was no success. The same may work later.
+
+    retry_after_s: how long the board asked to be left alone, None when it did not say.
+    answered: whether an answer came; without one, what was asked may have been done all the same.
+    """
+
+    code = "board_failed"
+    retry_after_s: Optional[int] = None
+    answered: bool = True
+
+
+class TokenRefused(BoardFailed):
+    """The board refuses the token (401, 403): only enrolling again, or the board's people, can mend that."""
+
+    code = "token_refused"
+
+
+class PayloadRefused(BoardFailed):
+    """The board refuses this body (400, 413, 422), now and ever.
+
+    names: what its detail names, as paths or words; to find out whether it lacks a newer revision.
+    """
+
+    code = "payload_refused"
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class Paused(GuaError):

@@ -26,10 +26,11 @@ class ObservedCard(TypedDict):
 
 
 class Push(TypedDict):
-    """mode: never, auto, always. result: not-asked, not-enrolled."""
+    """mode: never, auto, always. result: pushed, failed, not-enrolled, not-asked. reason: why it failed, or None."""
 
     mode: str
     result: str
+    reason: Optional[str]
 
 
 class Observation(TypedDict):

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Union
 
 from gua import __version__
 from gua.clock import Clock
 from gua.collect import TickSource
 from gua.config import Settings
-from gua.errors import DatabaseMissing, DatabaseUnusable
+from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError, NotEnrolled
 from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
 from gua.model import FIRST_SAMPLE, READING_UTIL, CardTick, KnownDevice, Reason, Tick, TickStatus
-from gua.observation import SCHEMA, Observation, to_cards, to_errors
+from gua.observation import SCHEMA, Observation, Push, to_cards, to_errors
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 from gua.recording import open_recording
 from gua.report.document import HostInfo
 from gua.units import to_iso
 
+# Sends a tick to the board, told whether nothing was collected; raises GuaError when it could not.
+SendTick = Callable[[Tick, bool], None]
+
 # The counters of MIG instances need a tenth of a second between two looks; a card's own point reading covers as much.
 _SECOND_LOOK_S = 0.2
-_PUSH_RESULTS = {"never": "not-asked", "auto": "not-enrolled"}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for. cover_ms: how much time the tick stands for, 0 outside a timer. push: never or auto."""
+    """What was asked for. cover_ms: how much time the tick stands for, 0 outside a timer. push: never, auto, always."""
 
     database: Path
     cover_ms: int
@@ -48,34 +50,54 @@ class _Stored:
 
 @dataclass(frozen=True)
 class Observed:
-    """The document, and the line for people when the collection or the storing failed (else None)."""
+    """The document, and a line for people for each thing that failed: collecting or storing, pushing."""
 
     document: Observation
-    failure: Optional[str]
+    failures: tuple[str, ...]
 
 
-def observe(source: TickSource, clock: Clock, settings: Settings, asked: Asked) -> Observed:
-    """Collect one tick and store it.
+def observe(
+    source: TickSource, clock: Clock, settings: Settings, asked: Asked, send: Union[SendTick, GuaError, None] = None
+) -> Observed:
+    """Collect one tick and store it, then push it.
 
     Where this user may not write, the observation is answered unstored and says so. A tick without NVML is not stored.
+    send: how to push; None: nowhere; an error: an enrolment is there, and this is why it cannot be used.
     """
     known, unread = _known_devices(asked.database)
     tick = _collect(source, clock, asked.cover_ms, known)
     status = _status(tick, known, history_read=unread is None)
     errors = _errors(tick, status, unread)
     stored = _store(tick, clock, settings, asked) if status in ("ok", "partial") else _Stored(_why_not(status))
+    push, unpushed = _push(tick, asked.push, send, broken=status == "error")
     document: Observation = {
         "schema": SCHEMA,
         "observed_at": to_iso(tick.ts_ms),
         "status": status,
         "stored": stored.reason is None,
         "stored_reason": stored.reason,
-        "push": {"mode": asked.push, "result": _PUSH_RESULTS[asked.push]},
+        "push": push,
         "host": _host(tick, settings, stored.store_id),
         "cards": to_cards(tick, stored.since_ms or {}) if status in ("ok", "partial") else [],
         "errors": errors,
     }
-    return Observed(document, errors[0] if status == "error" else stored.reason if stored.failed else None)
+    failure = errors[0] if status == "error" else stored.reason if stored.failed else None
+    return Observed(document, tuple(text for text in (failure, unpushed) if text is not None))
+
+
+def _push(tick: Tick, mode: str, send: Union[SendTick, GuaError, None], *, broken: bool) -> tuple[Push, Optional[str]]:
+    """What became of the push, and the line for people when it failed. Comes after the storing, whatever that gave."""
+    if mode == "never" or send is None:
+        return {"mode": mode, "result": "not-asked" if mode == "never" else "not-enrolled", "reason": None}, None
+    try:
+        if isinstance(send, GuaError):
+            raise send
+        send(tick, broken)
+    except NotEnrolled as exc:
+        return {"mode": mode, "result": "not-enrolled", "reason": str(exc)}, None
+    except GuaError as exc:
+        return {"mode": mode, "result": "failed", "reason": str(exc)}, f"not pushed: {exc}"
+    return {"mode": mode, "result": "pushed", "reason": None}, None
 
 
 def _collect(source: TickSource, clock: Clock, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
@@ -129,7 +151,7 @@ def _known_devices(database: Path) -> tuple[tuple[KnownDevice, ...], Optional[st
 
 
 def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Stored:
-    if not _may_write(asked.database):
+    if not may_write(asked.database):
         return _Stored(f"no permission to write {asked.database}")
     try:
         with open_recording(asked.database, clock, fake=asked.fake, alone=False) as writer:
@@ -140,7 +162,7 @@ def _store(tick: Tick, clock: Clock, settings: Settings, asked: Asked) -> _Store
     return _read_back(asked.database)
 
 
-def _may_write(database: Path) -> bool:
+def may_write(database: Path) -> bool:
     """Whether this user may write the database and the side files next to it."""
     if os.path.exists(database) and not os.access(database, os.W_OK):
         return False

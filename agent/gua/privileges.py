@@ -39,6 +39,12 @@ def become_owner(database: Path) -> Optional[str]:
     return name
 
 
+def owner_of(path: Path) -> Optional[tuple[int, int]]:
+    """Uid and gid that a file made beside `path` should have when root makes it; None: whoever makes it."""
+    owner = _owner(path) if os.geteuid() == 0 else None
+    return None if owner is None else (owner.st_uid, owner.st_gid)
+
+
 def _owner(database: Path) -> Optional[os.stat_result]:
     """Status of the database or, before it exists, of the nearest directory above it; None when there is none."""
     for path in (database, *database.absolute().parents):

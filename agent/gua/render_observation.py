@@ -12,6 +12,8 @@ def render_observation(document: Observation) -> str:
     """Lines of text, newline at the end; `-` stands for what is not known."""
     stored = "stored" if document["stored"] else f"not stored: {document['stored_reason']}"
     head = f"{document['host']['hostname']}: {document['status']}, {len(document['cards'])} cards, {stored}"
+    if document["push"]["result"] == "pushed":
+        head += ", pushed"
     lines = [head] + [_card_line(card) for card in document["cards"]]
     lines += [f"  ! {shown(error, 200)}" for error in document["errors"]]
     return "\n".join(lines) + "\n"

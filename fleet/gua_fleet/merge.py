@@ -6,7 +6,7 @@ results -> twins counted once -> other rules apart -> one FleetSums per host -> 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,11 +123,19 @@ def find_twins(results: Sequence[HostResult]) -> dict[str, str]:
     for result in sorted(results, key=lambda result: result.host.name):
         if result.document is not None:
             host = result.document["host"]
-            cards = frozenset(card["uuid"] for card in result.document["cards"])
+            cards = frozenset(uuids_of(result.document))
             name = first.setdefault((host["store_id"], host["boot_id"], cards), result.host.name)
             if name != result.host.name:
                 twins[result.host.name] = name
     return twins
+
+
+def uuids_of(document: Document) -> Iterator[str]:
+    """The cards of a report, an observation or a status."""
+    if "card_uuids" in document:
+        yield from document["card_uuids"]
+    else:
+        yield from (card["uuid"] for card in document["cards"])
 
 
 def sums_of_result(

@@ -75,7 +75,7 @@ class HostNow:
     twin_of: the name under which the same agent is counted already; then it has no cards of its own. sampled_s: seconds
     since its newest sample, by its own clock; None where there is none. interval_s: the longest it samples by. paused:
     None where its agent does not say. has_none: it answered that it has no card. seen: of an earlier answer, None where
-    there was none.
+    there was none. sampling: as its daemon's status says, None where that was not asked for; where it was, cards is empty.
     """
 
     name: str
@@ -91,11 +91,14 @@ class HostNow:
     paused: bool | None = None
     has_none: bool = False
     seen: Seen | None = None
+    sampling: bool | None = None
 
     @property
     def stale(self) -> bool:
         """Whether it answered, and what its cards do now is not known all the same."""
-        return self.known and not self.has_none and self.twin_of is None and not any(card.fresh for card in self.cards)
+        if not self.known or self.has_none or self.twin_of is not None:
+            return False
+        return not (any(card.fresh for card in self.cards) if self.sampling is None else self.sampling)
 
     @property
     def left_out(self) -> bool:
@@ -134,6 +137,8 @@ def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> Host
         return HostNow(
             result.host.name, result.outcome_text, result.detail, result.failed, has_none=has_none, seen=seen
         )
+    if "card_uuids" in document:
+        return _by_status(result, document, twin_of, seen)
     made_ms = parse_time_ms(document.get("generated_at") or document["observed_at"])
     interval_s = max(document.get("intervals_s") or (), default=None)
     cards = () if twin_of else tuple(_cards(result.host.name, document, made_ms, interval_s, known.people))
@@ -161,6 +166,25 @@ def _could_look(document: Document) -> bool:
         return bool(document["status"] != "error")
     ticks = document["coverage"]["ticks"]
     return not (ticks["error"] or ticks["unresponsive"])
+
+
+def _by_status(result: HostResult, document: Document, twin_of: str | None, seen: Seen | None) -> HostNow:
+    """By a `gua.status/1`, which tells of the daemon and not of single cards."""
+    return HostNow(
+        name=result.host.name,
+        outcome=result.outcome_text,
+        detail=result.detail,
+        failed=result.failed,
+        known=result.outcome is Outcome.OK,
+        scheduler=result.host.scheduler or document["host"]["scheduler"],
+        twin_of=twin_of,
+        sampled_s=document["last_tick_age_s"],
+        interval_s=document["interval_s"],
+        paused=document["paused"],
+        has_none=document["state"] == "waiting",
+        seen=seen,
+        sampling=twin_of is None and document["state"] == "running",
+    )
 
 
 def _cards(name: str, document: Document, made_ms: int, interval_s: float | None, people: UserMap) -> Iterable[CardNow]:

@@ -20,9 +20,11 @@ _STANDINGS = (
     *("sampling", "not sampling", "paused", "did not answer"),
     *("without a card", "left out", "counted under another name"),
 )
+# In the table; the reason of one that does not sample is another.
+_IN_A_WORD = {**dict.fromkeys(_STANDINGS, UNKNOWN), "sampling": "yes", "paused": "paused", "not sampling": None}
 _COLUMNS = (
-    *("name", "outcome", "sampling", "paused", "last_tick_age_s", "cards", "expected_card_s", "observed_card_s"),
-    *("agent_version", "driver_version"),
+    *("name", "outcome", "state", "sampling", "paused", "last_tick_age_s", "cards"),
+    *("expected_card_s", "observed_card_s", "agent_version", "driver_version"),
 )
 
 
@@ -107,13 +109,18 @@ def _row(row: Mapping[str, Any], host: HostNow) -> tuple[str, ...]:
     enrolled = {True: "yes", False: "no", None: UNKNOWN}[status["enrolled"]]
     return (
         row["name"],
-        {"sampling": "yes", "not sampling": "no", "paused": "paused"}.get(standing(host), UNKNOWN),
+        _IN_A_WORD.get(standing(host)) or _why_not(status["state"]),
         "never" if age_s is None else _age(age_s),
         percent(last_day["observed_card_s"], last_day["expected_card_s"]),
         str(status["cards"]),
         shown(status["agent_version"]),
         enrolled,
     )
+
+
+def _why_not(state: str | None) -> str:
+    """A daemon that is there and does not sample is another matter than none."""
+    return state if state in ("stuck", "starting") else "no"
 
 
 def _age(seconds: float) -> str:

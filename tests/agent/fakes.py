@@ -8,6 +8,7 @@ from typing import Optional, Union
 
 from gua.daemon.pause import PauseRequest
 from gua.model import KnownDevice, Tick, TickStatus
+from gua.rulebook import RuleBook
 
 
 class FakeClock:
@@ -16,12 +17,25 @@ class FakeClock:
     def __init__(self, now_ms: int = 1_767_225_600_000) -> None:
         self._begin_ms = now_ms
         self.elapsed_s = 0.0
+        self.asleep_s = 0.0
 
     def now_ms(self) -> int:
         return self._begin_ms + round(self.elapsed_s * 1000)
 
     def monotonic_s(self) -> float:
         return 1000.0 + self.elapsed_s
+
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps: the wall clock goes on, the monotonic one does not."""
+        self.asleep_s += seconds
+        self._begin_ms += round(seconds * 1000)
+
+    def set(self, by_ms: int) -> None:
+        """Somebody sets the wall clock."""
+        self._begin_ms += by_ms
+
+    def suspended_s(self) -> float:
+        return self.asleep_s
 
     def sleep_s(self, seconds: float) -> None:
         self.elapsed_s += seconds
@@ -64,6 +78,9 @@ class ScriptedSource:
         if isinstance(step, Exception):
             raise step
         return Tick(ts_ms, step, cover_ms, cards=())
+
+    def judge_by(self, rules: RuleBook) -> None:
+        raise AssertionError("no rule changes here")
 
     def close(self) -> bool:
         self.closed = True

@@ -115,3 +115,23 @@ def run_json(home: Path, *words: str, **more: str) -> dict[str, Any]:
     """The JSON document a command prints."""
     document: dict[str, Any] = json.loads(run_gua(home, *words, "--json", **more).stdout)
     return document
+
+
+@contextlib.contextmanager
+def no_daemon_left(home: Path) -> Iterator[None]:
+    """Kill whatever daemon has the database of this home when the block ends."""
+    try:
+        yield
+    finally:
+        pid = pid_of_daemon(home)
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: pid_of_daemon(home) is None, "the daemon's end")
+
+
+def pid_of_daemon(home: Path) -> Optional[int]:
+    """The daemon that has the database of this home; None when there is none."""
+    from gua.daemon.presence import find_daemon
+
+    record = find_daemon(home / "gua.db").record
+    return None if record is None else record.pid

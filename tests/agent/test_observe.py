@@ -37,7 +37,7 @@ def test_an_observation_tells_every_card_and_is_stored(tmp_path: Path, nvml_scen
     document = run_json(tmp_path, *PUSHLESS)
     assert (document["schema"], document["status"], document["errors"]) == ("gua.observation/1", "ok", [])
     assert (document["stored"], document["stored_reason"]) == (True, None)
-    assert document["push"] == {"mode": "never", "result": "not-asked"}
+    assert document["push"] == {"mode": "never", "result": "not-asked", "reason": None}
     first, second = document["cards"]
     assert (first["uuid"], first["index"], first["now"]["state"], first["now"]["util_pct"]) == (
         "GPU-a",
@@ -127,13 +127,8 @@ def test_nvml_without_a_card_of_those_on_the_bus_is_a_failure(tmp_path: Path, nv
 def test_a_push_needs_a_board_and_that_is_found_before_collecting(tmp_path: Path) -> None:
     done = run_gua(tmp_path, "sync-once", "--fake")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "gua: this host is not enrolled with a board; use --push never\n"
+    assert "run `gua enroll` first" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "gua.db").exists()
-
-
-def test_auto_pushes_nowhere_yet_and_says_so(tmp_path: Path) -> None:
-    document = run_json(tmp_path, "sync-once", "--push", "auto", "--fake")
-    assert document["push"] == {"mode": "auto", "result": "not-enrolled"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

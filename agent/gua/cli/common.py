@@ -20,6 +20,13 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="settings file, TOML (default: GUA_SETTINGS)")
 
 
+def add_cloud_option(parser: argparse.ArgumentParser) -> None:
+    """`--config`, the enrolment file's name of old."""
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="enrolment (default: GUA_CONFIG, cloud.json beside the database)"
+    )
+
+
 def add_fake_option(parser: argparse.ArgumentParser) -> None:
     """`--fake`."""
     parser.add_argument("--fake", action="store_true", help="sample a made-up host instead of this one's GPUs")

@@ -22,13 +22,19 @@ from gua.text import shown
 
 # name -> (module, one line of help). Order is the order of `gua --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "daemon": ("gua.cli.daemon", "sample this host's GPUs until told to stop"),
+    "daemon": ("gua.cli.daemon", "sample this host's GPUs until told to stop, in the background"),
+    "start": ("gua.cli.start", "the same as `gua daemon`"),
+    "status": ("gua.cli.status", "does a daemon sample here, and how did its last tick go"),
+    "stop": ("gua.cli.stop", "end the daemon"),
+    "metrics": ("gua.cli.metrics", "the present state and today's sums in Prometheus text format"),
     "report": ("gua.cli.report", "what the GPUs did: worked, held, free, not seen, and by whom"),
     "holds": ("gua.cli.holds", "the ledger of holds: who held which card from when to when, and what came of it"),
     "explain": ("gua.cli.explain", "the evidence behind a figure: samples, gaps, rule, and who was named by what"),
     "top": ("gua.cli.top", "what every card does now, live in a terminal"),
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
     "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
+    "enroll": ("gua.cli.enroll", "enrol this host with a board, by a one-time token"),
+    "unenroll": ("gua.cli.unenroll", "forget this host's token for the board"),
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),
     "resume": ("gua.cli.resume", "end a pause"),
     "card": ("gua.cli.card", "list the cards of this host's history, or retire one that is gone"),

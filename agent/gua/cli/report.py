@@ -200,7 +200,7 @@ def _nothing_there(location: Location) -> GuaError:
     devices = read_nvidia_devices(sysfs_root())
     if devices is not None and is_gpu_less(devices, procfs_root()):
         return NoGpu(f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report")
-    return DatabaseMissing(f"no database at {location}: run `gua daemon --foreground` first")
+    return DatabaseMissing(f"no database at {location}: run `gua daemon` first")
 
 
 def show_report(report: Report, options: argparse.Namespace) -> None:

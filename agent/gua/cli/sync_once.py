@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 from gua.cli.common import (
+    add_cloud_option,
     add_fake_option,
     add_store_options,
     keep_sampling_to_findings,
@@ -15,7 +17,10 @@ from gua.cli.common import (
     tell,
 )
 from gua.cli.output import add_format_option, add_frame_option, emit_document
-from gua.errors import ExitStatus, NotEnrolled
+from gua.errors import EnrolmentForbidden, ExitStatus, GuaError, NotEnrolled
+
+if TYPE_CHECKING:
+    from gua.observe import SendTick
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--push",
         choices=("always", "auto", "never"),
         default="always",
-        help="send the state to a board: always (default), auto (where enrolled), or never; no board can be "
-        "enrolled with yet, so always is refused",
+        help="send the state to the board: always (default; needs `gua enroll`), auto (where enrolled), or never",
     )
     parser.add_argument("--interval", metavar="DURATION", help="time this sample stands for, when a timer runs this")
     add_format_option(parser)
     add_store_options(parser)
+    add_cloud_option(parser)
     add_fake_option(parser)
     add_frame_option(parser)
 
@@ -36,10 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Observe and print.
 
-    Exit status 1 when nothing could be measured, or what was measured not be stored; 4 while a pause stands.
+    Exit status 1 when nothing could be measured, or what was measured not be stored or pushed; 2 when a push was
+    asked for and there is no board; 4 while a pause stands.
     """
-    if options.push == "always":
-        raise NotEnrolled("this host is not enrolled with a board; use --push never")
     from gua.clock import SystemClock
     from gua.observe import Asked, observe
     from gua.privileges import become_owner
@@ -51,22 +55,45 @@ def run(options: argparse.Namespace) -> int:
     cover_ms = 0 if options.interval is None else settings.interval_ms
     location = locate_database(options, settings)
     become_owner(location.path)
+    send = _open_board(options, location.path)  # first of all: who is not enrolled shall not wait for the driver
     if not options.fake:
         _respect_pause(location.path, clock.now_ms())
     keep_sampling_to_findings()
     source = open_source(settings, clock, fake=options.fake)
     try:
-        observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake))
+        observed = observe(source, clock, settings, Asked(location.path, cover_ms, options.push, options.fake), send)
     finally:
         source.close()
     if options.format == "json" or options.frame is not None:
         emit_document(observed.document, options.frame)
     else:
         sys.stdout.write(render_observation(observed.document))
-    if observed.failure is None:
-        return int(ExitStatus.OK)
-    tell(f"sync-once: {observed.failure}")
-    return int(ExitStatus.FAILED)
+    for failure in observed.failures:
+        tell(f"sync-once: {failure}")
+    return int(ExitStatus.FAILED if observed.failures else ExitStatus.OK)
+
+
+def _open_board(options: argparse.Namespace, database: Path) -> Union[SendTick, GuaError, None]:
+    """How to push; None where nobody asked for it, an error where the enrolment cannot be used.
+
+    Raises NotEnrolled, ConfigError when the push is to be there always.
+    """
+    if options.push == "never":
+        return None
+    from gua.cloud.config import config_path, load_config
+    from gua.cloud.sender import open_sender
+    from gua.observe import may_write
+
+    try:
+        config = load_config(config_path(options.config, database), tell)
+    except GuaError as exc:
+        if options.push == "always":
+            raise
+        # Whoever may only read, such as a controller's user, was never to push
+        reads_only = isinstance(exc, EnrolmentForbidden) and not may_write(database)
+        return NotEnrolled(str(exc)) if reads_only else exc
+    sender = open_sender(config, tell)
+    return lambda tick, broken: sender.send(tick, broken=broken)
 
 
 def _respect_pause(database: Path, now_ms: int) -> None:

@@ -8,6 +8,7 @@ from typing import Optional
 
 from gua.model import CardReading, FaultKind, Tick, TickStatus
 from gua.text import shown
+from gua.units import format_duration
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,19 @@ class TickJournal:
         if self._may_say(text, now_ms):
             seconds = late_s if stood_still else work_s
             logger.warning("%s (%.1f s): %s left out", text, seconds, _ticks(self._skipped.pop(text)))
+
+    def suspended(self, seconds: float) -> None:
+        """The machine slept, so that nobody looked."""
+        logger.info(
+            "the machine was suspended for %s: that time is not observed", format_duration(round(seconds * 1000))
+        )
+
+    def clock_set(self, by_ms: int, now_ms: int) -> None:
+        """The wall clock jumped. Ticks are stamped with it, and taken by another one."""
+        way = "ahead" if by_ms > 0 else "back"
+        text = f"the clock was set {way}"
+        if self._may_say(text, now_ms):
+            logger.warning("%s by %s: ticks go on at their intervals", text, format_duration(abs(by_ms)))
 
     def paused(self, request: str) -> None:
         """A request to pause stands; told once, and again when it changes."""

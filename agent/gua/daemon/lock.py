@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
 from gua.clock import Clock
+from gua.daemon.record import DaemonRecord, own_record, read_record
 from gua.errors import GuaError
 from gua.text import shown
 
@@ -49,6 +52,13 @@ class FileLock:
         self._fd = fd
         return True
 
+    def note(self, text: str) -> None:
+        """Say in the file who holds it. Where that fails (a full disk), it says what it said before."""
+        raw = text.encode()
+        if self._fd is not None:
+            with contextlib.suppress(OSError):  # the lock counts; this is for who asks whose it is
+                os.ftruncate(self._fd, os.pwrite(self._fd, raw, 0))
+
     def release(self) -> None:
         """Let go, if it is held."""
         if self._fd is not None:
@@ -74,10 +84,38 @@ class DatabaseLock:
                 "run as its owner, or name another with --db"
             ) from exc
         if not taken:
-            raise GuaError(f"another gua daemon already samples into {shown(str(self._database), 200)}")
+            raise GuaError(f"{describe_holder(self._database)} already samples into {shown(str(self._database), 200)}")
+        self._lock.note(own_record(self._database).to_text())
 
     def release(self) -> None:
         self._lock.release()
+
+
+def describe_holder(database: Path) -> str:
+    """Who has the database, as the subject of a sentence."""
+    record = holder_of(database)
+    if record is None or not record.is_alive():
+        return (
+            "another gua daemon"
+            if record is None or record.is_of_this_host()
+            else (f"a gua daemon of host {shown(record.host)}")
+        )
+    unit = f" of {shown(record.unit)}" if record.unit else ""
+    return f"another gua daemon (pid {record.pid}{unit})"
+
+
+def holder_of(database: Path) -> Optional[DaemonRecord]:
+    """What the lock's file says of who holds it, or held it last; None when it says nothing that can be read."""
+    try:
+        fd = os.open(lock_path(database), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return read_record(fd)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def is_locked(database: Path) -> Optional[bool]:
@@ -109,3 +147,27 @@ def _try_lock(fd: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def try_hold(database: Path) -> Iterator[bool]:
+    """Keep daemons from starting meanwhile; False where one has the lock or this user may not. Makes no file.
+
+    Where no daemon ever was, there is nothing to hold, and none that could be in its way.
+    """
+    try:
+        fd = os.open(lock_path(database), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            held = _try_lock(fd, fcntl.LOCK_EX)
+        except OSError:  # a network file system wants write permission for that
+            held = False
+        yield held
+    finally:
+        os.close(fd)

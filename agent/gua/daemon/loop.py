@@ -9,6 +9,7 @@ from typing import Optional, Protocol
 from gua.clock import Clock
 from gua.collect import TickSource
 from gua.daemon.bus import Bus
+from gua.daemon.clocks import ClockWatch
 from gua.daemon.journal import TickJournal
 from gua.daemon.notify import Notifier
 from gua.daemon.pause import PauseRequest
@@ -46,6 +47,26 @@ class Gate(Protocol):
     def leave(self) -> None: ...
 
 
+class Reload(Protocol):
+    """Settings that may change while the loop runs; see `gua.daemon.reload.Reloader`."""
+
+    @property
+    def requested(self) -> bool: ...
+
+    def take(self) -> int:
+        """Answer the request: take what is new, as far as it is right. The interval from now on, in milliseconds."""
+        ...
+
+
+class NeverReload:
+    """For a loop whose settings stay."""
+
+    requested = False
+
+    def take(self) -> int:
+        raise AssertionError("nobody asked for it")
+
+
 class TickLoop:
     """Ticks at every deadline until told to stop; none while a pause is asked for."""
 
@@ -59,6 +80,7 @@ class TickLoop:
         notify: Notifier,
         gate: Gate,
         bus: Bus,
+        reload: Reload,
     ) -> None:
         self._source = source
         self._writer = writer
@@ -68,6 +90,8 @@ class TickLoop:
         self._notify = notify
         self._gate = gate
         self._bus = bus
+        self._reload = reload
+        self._watch = ClockWatch(clock)
         self._journal = TickJournal()
         self._said_no_gpu = False
         self._pause_known = False  # what an earlier daemon left in the store
@@ -86,12 +110,37 @@ class TickLoop:
                 schedule = self._new_schedule()
                 continue
             self._store_pause(None)
+            self._look_at_clock()
             began_s = self._clock.monotonic_s()
             status = self._guarded_tick()
             if status is None:
                 return
             self._notify.alive(status)
-            self._wait_until(self._next_deadline_s(schedule, began_s), status)
+            schedule = self._rest(schedule, began_s, status)
+
+    def _rest(self, schedule: Schedule, began_s: float, status: str) -> Schedule:
+        """Let the time to the next tick pass. The schedule from there on: another after a reload or a suspension."""
+        self._next_deadline_s(schedule, began_s)
+        while True:
+            suspended_s = self._wait_until(schedule.deadline_s, status)
+            if suspended_s:
+                self._journal.suspended(suspended_s)
+                return self._new_schedule()
+            if not self._reload.requested or self._stop.requested:
+                return schedule
+            schedule = self._changed(schedule)
+
+    def _changed(self, schedule: Schedule) -> Schedule:
+        """Take new settings; what was due before is due still, or sooner."""
+        before_ms, self._interval_ms = self._interval_ms, self._reload.take()
+        if self._interval_ms == before_ms:
+            return schedule
+        return schedule.changed(self._clock.monotonic_s(), self._interval_ms / 1000)
+
+    def _look_at_clock(self) -> None:
+        by_ms = self._watch.set_by_ms()
+        if by_ms:
+            self._journal.clock_set(by_ms, round(self._clock.monotonic_s() * 1000))
 
     def _new_schedule(self) -> Schedule:
         return Schedule(self._clock.monotonic_s(), self._interval_ms / 1000)
@@ -110,6 +159,8 @@ class TickLoop:
         standing: Optional[PauseRequest] = request
         while standing is not None and not self._stop.requested:
             self._journal.paused(str(standing))
+            if self._reload.requested:
+                self._interval_ms = self._reload.take()
             if self._source.close():
                 self._gate.leave()
             self._store_pause(standing)
@@ -167,17 +218,21 @@ class TickLoop:
         self._said_no_gpu = nothing_here
         return None if nothing_here else tick
 
-    def _wait_until(self, deadline_s: float, status: str) -> None:
-        """Wait for the deadline, a stop or a request to pause, feeding the watchdog where that takes long."""
+    def _wait_until(self, deadline_s: float, status: str) -> float:
+        """Wait for the deadline, or a stop, a pause, a reload, feeding the watchdog where that takes long.
+
+        The end of a suspension ends it too: how long that was, in seconds, else 0.0.
+        """
         watchdog_s, fed_s = self._notify.watchdog_s, self._clock.monotonic_s()
-        while not self._stop.requested and self._gate.look() is None:
-            now_s = self._clock.monotonic_s()
-            if now_s >= deadline_s:
-                return
+        while not (self._stop.requested or self._reload.requested) and self._gate.look() is None:
+            suspended_s, now_s = self._watch.suspended_s(), self._clock.monotonic_s()
+            if suspended_s or now_s >= deadline_s:
+                return suspended_s
             if watchdog_s is not None and now_s - fed_s >= watchdog_s / 3:
                 self._notify.alive(status)
                 fed_s = now_s
             self._stop.wait(min(deadline_s - now_s, _LOOK_S))
+        return 0.0
 
 
 def run_loop(
@@ -189,6 +244,7 @@ def run_loop(
     notify: Notifier,
     gate: Gate,
     bus: Bus,
+    reload: Optional[Reload] = None,
 ) -> None:
     """Tick every `interval_ms` until `stop`. Source and writer are left open."""
-    TickLoop(source, writer, clock, interval_ms, stop, notify, gate, bus).run()
+    TickLoop(source, writer, clock, interval_ms, stop, notify, gate, bus, reload or NeverReload()).run()

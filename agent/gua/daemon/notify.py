@@ -31,6 +31,10 @@ class Notifier:
     def ready(self) -> None:
         self._send("READY=1")
 
+    def reloading(self, monotonic_s: float) -> None:
+        """The settings are being read again; `ready` says that this is over."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={round(monotonic_s * 1_000_000)}")
+
     def alive(self, status: str) -> None:
         """Feed the watchdog, and say in one line what is going on."""
         self._send(f"WATCHDOG=1\nSTATUS={shown(status, 200)}")

@@ -20,6 +20,11 @@ class Schedule:
         """When the tick under way was due."""
         return self._start_s + self._number * self._interval_s
 
+    def changed(self, now_s: float, interval_s: float) -> Schedule:
+        """The schedule under another interval, from the tick before on. What is due under either comes no later."""
+        before_s = self.deadline_s - self._interval_s
+        return Schedule(min(self.deadline_s, max(now_s, before_s + interval_s)), interval_s)
+
     def advance(self, now_s: float) -> float:
         """The next deadline, the first one after `now_s` and after the one before it."""
         passed = int((now_s - self._start_s) // self._interval_s)

@@ -4,68 +4,103 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from pathlib import Path
+from collections.abc import Callable
 
-from gua import __version__
 from gua.clock import Clock
 from gua.config import Settings
 from gua.daemon.bus import Bus, MadeUpBus, PciBus
 from gua.daemon.gate import PauseGate
 from gua.daemon.imports import imports_beside
+from gua.daemon.live import LiveSource, Outlets, Reloader
 from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
+from gua.daemon.orders import Orders
+from gua.daemon.pid_file import refuse_predecessor, remove_pid_file, write_pid_file
+from gua.daemon.record import own_record
+from gua.daemon.recorder import Recorder
 from gua.daemon.stop import SignalStop
 from gua.errors import DatabaseDamaged, DatabaseUnusable
 from gua.host import procfs_root
 from gua.pci import sysfs_root
-from gua.recording import open_recording, open_source
+from gua.recording import open_recording
 from gua.store.files import move_aside
 
 logger = logging.getLogger(__name__)
 
 
-def serve(settings: Settings, database: Path, clock: Clock, *, fake: bool) -> None:
-    """Sample into `database` until SIGTERM or SIGINT.
+def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], object] = lambda: None) -> None:
+    """Sample into the database until SIGTERM or SIGINT. ready: called when the first tick is about to be taken.
 
     Raises GuaError before the first tick: another daemon has this database, or it cannot be written.
     """
     stop, notify = SignalStop(), Notifier.from_environ()
     with contextlib.ExitStack() as stack:
-        lock = DatabaseLock(database)
+        lock = DatabaseLock(orders.database)
         lock.acquire(clock)
         stack.callback(lock.release)
+        refuse_predecessor(orders.pid_file)
+        record = own_record(orders.database)
+        write_pid_file(orders.pid_file, record)
+        stack.callback(remove_pid_file, orders.pid_file, record)
+        outlets = Outlets(orders, clock)
+        stack.callback(outlets.close)
+        life = _Life(orders, settings, clock, stop, notify, outlets, ready)
         try:
-            while not _serve_one(settings, database, clock, stop, notify, fake=fake):
-                logger.error("moved to %s, a new one begins", move_aside(database, clock.now_ms()))
+            while not life.serve_one():
+                logger.error("moved to %s, a new one begins", move_aside(orders.database, clock.now_ms()))
         except DatabaseUnusable:
             if not stop.requested:
                 raise
         logger.info("stopping")
 
 
-def _serve_one(
-    settings: Settings, database: Path, clock: Clock, stop: SignalStop, notify: Notifier, *, fake: bool
-) -> bool:
-    """Sample until told to stop: True. False: the database broke meanwhile."""
-    with contextlib.ExitStack() as stack:
-        recording = open_recording(
-            database, clock, fake=fake, alone=True, give_up=lambda: stop.requested, settings=settings
-        )
-        writer = stack.enter_context(recording)
-        gate = PauseGate(database, clock)
-        bus: Bus = MadeUpBus() if fake else PciBus(sysfs_root(), procfs_root(), clock)
-        stack.callback(gate.leave)
-        source = open_source(settings, clock, fake=fake)
-        stack.callback(source.close)
-        writer.begin_run("demo" if fake else "daemon", settings.interval_ms, settings.rule, __version__)
-        logger.info("sampling every %g s into %s", settings.interval_ms / 1000, database)
-        stack.enter_context(imports_beside(database))
-        notify.ready()
-        try:
-            run_loop(source, writer, clock, settings.interval_ms, stop, notify, gate, bus)
-        except DatabaseDamaged as exc:
-            logger.error("%s", exc)
-            return False
-        notify.stopping()
-        return True
+class _Life:
+    """What stays the same for a daemon's whole life, also when its database breaks and another one begins."""
+
+    def __init__(
+        self,
+        orders: Orders,
+        settings: Settings,
+        clock: Clock,
+        stop: SignalStop,
+        notify: Notifier,
+        outlets: Outlets,
+        ready: Callable[[], object],
+    ) -> None:
+        self._orders, self._settings, self._clock, self._ready = orders, settings, clock, ready
+        self._stop, self._notify, self._outlets = stop, notify, outlets
+
+    def serve_one(self) -> bool:
+        """Sample until told to stop: True. False: the database broke meanwhile."""
+        orders, settings, clock = self._orders, self._settings, self._clock
+        with contextlib.ExitStack() as stack:
+            recording = open_recording(
+                orders.database,
+                clock,
+                fake=orders.fake,
+                alone=True,
+                give_up=lambda: self._stop.requested,
+                settings=settings,
+            )
+            recorder = Recorder(stack.enter_context(recording), "demo" if orders.fake else "daemon", settings)
+            gate = PauseGate(orders.database, clock)
+            bus: Bus = MadeUpBus() if orders.fake else PciBus(sysfs_root(), procfs_root(), clock)
+            stack.callback(gate.leave)
+            source = LiveSource(settings, clock, fake=orders.fake)
+            stack.callback(source.close)
+            recorder.begin_run()
+            recorder.tell(self._outlets.open(settings))
+            logger.info("sampling every %g s into %s", settings.interval_ms / 1000, orders.database)
+            stack.enter_context(imports_beside(orders.database))
+            self._notify.ready()
+            self._ready()
+            reload = Reloader(orders, settings, self._stop, self._notify, clock, source, recorder, self._outlets)
+            try:
+                run_loop(source, recorder, clock, settings.interval_ms, self._stop, self._notify, gate, bus, reload)
+            except DatabaseDamaged as exc:
+                logger.error("%s", exc)
+                self._settings = reload.settings
+                return False
+            self._notify.stopping()
+            return True

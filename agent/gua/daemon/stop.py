@@ -1,4 +1,4 @@
-"""Being told to stop: by SIGTERM or SIGINT, in the middle of a wait or of a sample."""
+"""Being told to stop, by SIGTERM or SIGINT, in the middle of a wait or of a sample; and to reload, by SIGHUP."""
 
 from __future__ import annotations
 
@@ -31,15 +31,20 @@ class Stop(Protocol):
 
 
 class SignalStop:
-    """Stop by signal. Made in the main thread, for the life of the process; a second signal changes nothing."""
+    """Stop by signal. Made in the main thread, for the life of the process; a second signal changes nothing.
+
+    reload_requested: SIGHUP came. On a terminal that means that the terminal is gone, so there it stops.
+    """
 
     def __init__(self) -> None:
         self.requested = False
+        self.reload_requested = False
         self._interruptible = False
         self._read_fd, self._write_fd = os.pipe()
         os.set_blocking(self._write_fd, False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._handle)
+        signal.signal(signal.SIGHUP, self._handle if _has_terminal() else self._handle_reload)
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         first, self.requested = not self.requested, True
@@ -49,9 +54,14 @@ class SignalStop:
         if first and self._interruptible:
             raise StopRequested
 
+    def _handle_reload(self, number: int, frame: Optional[FrameType]) -> None:
+        self.reload_requested = True
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._write_fd, b"x")
+
     def wait(self, seconds: float) -> bool:
-        if not self.requested:
-            select.select([self._read_fd], [], [], max(0.0, seconds))
+        if not self.requested and select.select([self._read_fd], [], [], max(0.0, seconds))[0]:
+            os.read(self._read_fd, 64)  # or the next wait would end at once
         return self.requested
 
     @contextlib.contextmanager
@@ -63,3 +73,12 @@ class SignalStop:
             yield
         finally:
             self._interruptible = False
+
+
+def _has_terminal() -> bool:
+    """Whether this process has a controlling terminal: somebody runs it by hand."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True

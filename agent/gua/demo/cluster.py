@@ -63,6 +63,10 @@ class FakeSource:
         """The made-up host at `ts_ms`; it has no need of what is known from before."""
         return demo_tick(self._profile, ts_ms, cover_ms, self._rules)
 
+    def judge_by(self, rules: RuleBook) -> None:
+        """Judge later ticks by other rules."""
+        self._rules = rules
+
     def close(self) -> bool:
         """Nothing is held open."""
         return True

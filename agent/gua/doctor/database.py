@@ -29,7 +29,7 @@ _STALE_INTERVALS = 3
 _STALE_FLOOR_MS = 15_000
 # How long all of it may be looked at for damage; 100 MB take half a second from memory.
 _INTEGRITY_S = 2.0
-_START = "start it: `systemctl start gua-agent`, or `gua daemon --foreground`"
+_START = "start it: `systemctl start gua-agent`, or `gua daemon`"
 _RESTART = "look into its log (`journalctl -u gua-agent`), and start it anew: `systemctl restart gua-agent`"
 _DAMAGE_CURE = "start the daemon anew: it moves the damaged file aside and begins a new one"
 
@@ -120,9 +120,7 @@ def check_database(location: Location, history: History) -> Check:
     """Whether the chosen database is there and can be read by this user."""
     details = {"path": str(location.path), "why": location.why}
     if isinstance(history.error, DatabaseMissing):
-        return Check(
-            "database", WARN, f"no database at {location}", "run `gua daemon --foreground`, which makes it", details
-        )
+        return Check("database", WARN, f"no database at {location}", "run `gua daemon`, which makes it", details)
     if history.error is not None:
         return Check("database", FAIL, shown(str(history.error), 300), _database_cure(history.error), details)
     return Check("database", OK, str(location), None, details)
@@ -214,8 +212,3 @@ def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_
         )
     bad = last.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
     return Check("daemon", WARN if bad else OK, summary, "see the check of NVML" if bad else None, details)
-
-
-def check_cloud() -> Check:
-    """Pushing to a board needs enrolment."""
-    return Check("cloud", SKIP, "not enrolled with a board")

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Optional
 
 from gua.clock import Clock
+from gua.cloud.config import FILE_NAME
 from gua.collect import Sampler
 from gua.daemon.pause import refuse_when_paused
-from gua.doctor import database, driver, host, modes, sandbox
+from gua.doctor import cloud, database, driver, host, modes, sandbox
 from gua.doctor.beside import Beside
 from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
@@ -49,15 +50,18 @@ def run_doctor(
     trust_pid_namespace: bool,
     left_s: float = BUDGET_S,
     dev: Path = Path("/dev"),
+    enrolment: Optional[Path] = None,
+    ask_board: bool = False,
 ) -> dict[str, Any]:
     """Look at everything, change nothing, and answer worst first. Ready means that no check failed.
 
     sampler: asked once, as the daemon asks, and closed here; see `sampling_deadline_s`. left_s: all else is awaited
-    for what the sample leaves of these seconds.
+    for what the sample leaves of these seconds. enrolment: its file, None: beside the database. ask_board: contact it.
     """
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
     storing = Beside(lambda: database.look(location.path, clock))
+    board = Beside(lambda: cloud.look(enrolment or location.path.with_name(FILE_NAME), ask_board=ask_board))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
@@ -74,6 +78,7 @@ def run_doctor(
         smi_help="" if help_text is None else help_text.answer(until_s - clock.monotonic_s()).text,
         unit=unit.answer(until_s - clock.monotonic_s()).text,
         storage=storing.result(until_s - clock.monotonic_s()) or database.no_answer(location.path),
+        cloud=board.result(until_s - clock.monotonic_s()) or cloud.no_answer(ask_board=ask_board),
     )
     judged_ms = clock.now_ms()
     return to_document(_checks(seen, location, judged_ms, dev, trusted=trust_pid_namespace), judged_ms)
@@ -89,6 +94,7 @@ class _Seen:
     smi_help: str
     unit: str
     storage: database.Storage
+    cloud: Check
 
 
 def _sample(sampler: Sampler, database_path: Path, now_ms: int) -> Snapshot:
@@ -143,7 +149,7 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         seen.storage.rights,
         seen.storage.filesystem,
         database.check_daemon(seen.storage.running, history, now_ms=history.read_ms or now_ms, gpu_less=gpu_less),
-        database.check_cloud(),
+        seen.cloud,
     ]
 
 

@@ -117,7 +117,7 @@ def _about_the_window(report: Report, zone_known: bool) -> list[Finding]:
 
 def _about_age(report: Report, now_ms: int, newest_tick_ms: Optional[int]) -> list[Finding]:
     if newest_tick_ms is None:
-        return [_finding("no_history", "warn", "nothing was recorded yet: run `gua daemon --foreground`")]
+        return [_finding("no_history", "warn", "nothing was recorded yet: run `gua daemon`")]
     age_ms = now_ms - newest_tick_ms
     limit_ms = stale_after_ms(report["intervals_s"])
     if age_ms > limit_ms:

@@ -71,7 +71,7 @@ def nothing_text(report: Report) -> str:
         return "Nothing was expected in this window: the history of these cards begins later."
     return (
         "No history yet: the database is there and no card was recorded in it. "
-        "Is `gua daemon --foreground` running? Its first sample comes within one interval."
+        "Is `gua daemon` running? Its first sample comes within one interval."
     )
 
 

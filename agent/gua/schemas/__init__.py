@@ -9,6 +9,7 @@ from typing import Any, cast
 NAMES = (
     "gua.report.1",
     "gua.doctor.1",
+    "gua.status.1",
     "gua.observation.1",
     "gua.cards.1",
     "gua.error.1",

@@ -117,7 +117,7 @@ def _renew(connection: sqlite3.Connection) -> None:
 
 
 def missing(path: Path) -> DatabaseMissing:
-    return DatabaseMissing(f"no database at {path}: run `gua daemon --foreground` first")
+    return DatabaseMissing(f"no database at {path}: run `gua daemon` first")
 
 
 def _refuse_unready(version: int, path: Path) -> None:

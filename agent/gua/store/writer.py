@@ -102,6 +102,10 @@ class StoreWriter:
         self._run = (run, known)
         self._interval_ms = interval_ms
 
+    def keep(self, retention: Retention) -> None:
+        """From now on keep history for so long."""
+        self._retention = retention
+
     def write_tick(self, tick: Tick) -> None:
         """Store one tick, in one transaction; it is on disk, or not at all. Call `begin_run` first.
 

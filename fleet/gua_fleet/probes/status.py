@@ -1,7 +1,7 @@
 """The question of `gua-fleet status`, and the host's state in it.
 
-Agents do not answer `gua status --json` yet, so it is made from their report over the last day: the field names are
-those of `gua.status/1`, and what a report cannot tell is null.
+An agent of before `gua status` is asked for its report over the last day instead: the field names are those of
+`gua.status/1`, and what a report cannot tell is null.
 """
 
 from __future__ import annotations
@@ -10,32 +10,52 @@ from typing import Any
 
 from gua_fleet.merge_now import last_tick_at
 from gua_fleet.merge_parts import physical_cards
-from gua_fleet.model import Document
+from gua_fleet.model import Document, HostResult, Outcome
 from gua_fleet.present import HostNow
 from gua_fleet.probes.probe import Probe
 from gua_fleet.probes.report import report_probe
 
+_DAY_SUMS = ("expected_card_s", "observed_card_s", "unknown_card_s")
 DAY_MS = 24 * 3_600_000
 
 
-def status_probe(now_ms: int) -> Probe:
-    """now_ms: this machine's time, Unix, UTC."""
+SCHEMA = "gua.status/1"
+STATUS_PROBE = Probe("status", SCHEMA, ("status", "--json"))
+# What argparse says of a command that it does not know; the rest of the line lists those that it does.
+_UNKNOWN_COMMAND = "invalid choice: 'status'"
+
+
+def is_older(result: HostResult) -> bool:
+    """Whether the agent there does not know the question."""
+    return result.outcome is Outcome.AGENT_ERROR and _UNKNOWN_COMMAND in (result.detail or "")
+
+
+def is_status(document: Document) -> bool:
+    """Whether it is the answer to STATUS_PROBE, and not a report in its place."""
+    return bool(document["schema"] == SCHEMA)
+
+
+def older_probe(now_ms: int) -> Probe:
+    """What an older agent is asked. now_ms: this machine's time, Unix, UTC."""
     return report_probe(since_ms=now_ms - DAY_MS, until_ms=now_ms, tz="UTC")
 
 
 def is_sampling(host: HostNow) -> bool:
-    """Whether any card's newest sample is fresh, so that something samples there."""
-    return any(card.fresh for card in host.cards)
+    """Whether something samples there: as its daemon's status says, else by whether any card's sample is fresh."""
+    return host.sampling if host.sampling is not None else any(card.fresh for card in host.cards)
 
 
 def status_of(document: Document, host: HostNow) -> dict[str, Any]:
-    """What a report over a day says about the agent.
+    """What an agent says about itself, or what a report over a day says about it.
 
-    running: true while samples come, null where none do: then the daemon may be down, stuck or paused. enrolled: null,
-    a report does not tell. last_day: card-seconds.
+    state: null in a report. running: by a report true while samples come, null where none do: then the daemon may be
+    down, stuck or paused. enrolled: null, a report does not tell. last_day: card-seconds.
     """
+    if is_status(document):
+        return _own_words(document, host)
     coverage = document["coverage"]
     return {
+        "state": None,
         "running": True if is_sampling(host) else None,
         "sampling": is_sampling(host),
         "paused": host.paused,
@@ -51,4 +71,15 @@ def status_of(document: Document, host: HostNow) -> dict[str, Any]:
             "observed_card_s": coverage["observed_card_s"],
             "unknown_card_s": document["card_s"]["unknown"],
         },
+    }
+
+
+def _own_words(document: Document, host: HostNow) -> dict[str, Any]:
+    same = ("state", "running", "paused", "last_tick_at", "last_tick_age_s", "interval_s", "cards", "enrolled")
+    return {
+        **{name: document[name] for name in same},
+        "sampling": is_sampling(host),
+        "agent_version": document["host"]["agent_version"],
+        "driver_version": document["host"]["driver_version"],
+        "last_day": document["last_day"] or dict.fromkeys(_DAY_SUMS, 0.0),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gua.cli.legacy import main
-from tests.agent.running import command, environment, tick_statuses, wait_until
+from tests.agent.running import command, environment, no_daemon_left, tick_statuses, wait_until
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -33,11 +33,24 @@ def test_a_report_without_a_database_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_board_is_not_there_yet(tmp_path: Path) -> None:
-    done = run(tmp_path, "daemon", "--cloud", "--config", "cloud.json")
+def test_a_daemon_for_a_board_needs_the_enrolment(tmp_path: Path) -> None:
+    done = run(tmp_path, "daemon", "--cloud", "--config", str(tmp_path / "cloud.json"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--cloud" in done.stderr
+    assert "gua enroll" in done.stderr
     assert os.listdir(tmp_path) == ["sys"]
+
+
+@pytest.mark.processes
+def test_its_background_starts_tells_and_stops(tmp_path: Path) -> None:
+    database = ("--db", str(tmp_path / "gua.db"), "--pid-file", str(tmp_path / "old.pid"))
+    with no_daemon_left(tmp_path):
+        started = run(tmp_path, "start", "--interval", "200ms", *database)
+        assert started.returncode == 0, started.stderr
+        assert (tmp_path / "old.pid").exists()
+        assert run(tmp_path, "status", *database).stdout.startswith("running (pid ")
+        assert run(tmp_path, "stop", *database).stdout.startswith("stopped (pid ")
+    assert not (tmp_path / "old.pid").exists()
+    assert run(tmp_path, "status", *database).returncode == 3
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

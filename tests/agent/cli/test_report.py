@@ -108,7 +108,7 @@ def test_report_without_a_database_says_what_to_run_first(tmp_path: Path) -> Non
     done = gua("report", "--db", str(tmp_path / "none.db"), GUA_SYSFS_ROOT=str(tmp_path))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 2, "which database, and what is wrong with it"
-    assert "run `gua daemon --foreground` first" in done.stderr
+    assert "run `gua daemon` first" in done.stderr
     assert str(tmp_path / "none.db") in done.stderr
 
 

@@ -7,7 +7,7 @@ import pytest
 from gua.daemon.loop import run_loop
 from gua.daemon.notify import Notifier
 from gua.errors import DatabaseUnusable
-from gua.model import TickStatus
+from gua.model import Tick, TickStatus
 from tests.agent.fakes import FakeBus, FakeClock, FakeGate, FakeStop, ListWriter, ScriptedSource
 
 OK, ERROR = TickStatus.OK, TickStatus.ERROR
@@ -180,3 +180,80 @@ def test_a_lost_tick_still_feeds_the_watchdog() -> None:
     notify = Recorder(clock, watchdog_s=60.0)
     run(clock, ScriptedSource(clock, [OSError("x")] * 3), ListWriter(), seconds=75, notify=notify)
     assert {status for _, status in notify.told} == {"the last tick was lost"}
+
+
+def test_a_suspended_machine_ticks_at_once_when_it_wakes_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    clock, writer = FakeClock(), ListWriter()
+    source = ScriptedSource(clock, itertools.repeat(OK))
+
+    class Sleepy(FakeStop):
+        """The lid is closed for an hour in the middle of the second wait."""
+
+        def wait(self, seconds: float) -> bool:
+            if clock.elapsed_s >= 40 and not clock.asleep_s:
+                clock.suspend(3600)
+            return super().wait(seconds)
+
+    with caplog.at_level(logging.INFO):
+        run_loop(source, writer, clock, 30_000, Sleepy(clock, 110), Notifier(None), FakeGate(clock), FakeBus())
+    assert source.begun_s == [0.0, 30.0, 41.0, 71.0, 101.0]
+    assert [tick.ts_ms - writer.ticks[0].ts_ms for tick in writer.ticks[:3]] == [0, 30_000, 3_641_000]
+    assert [record.message for record in caplog.records] == [
+        "the machine was suspended for 1 h 00 min: that time is not observed"
+    ]
+
+
+@pytest.mark.parametrize(("by_ms", "way"), [(30 * 86_400_000, "ahead by 30 d 0 h"), (-3_600_000, "back by 1 h 00 min")])
+def test_a_set_clock_changes_no_interval_and_is_told_once(
+    by_ms: int, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, writer = FakeClock(), ListWriter()
+
+    class Setting(ScriptedSource):
+        def collect(self, **asked: object) -> Tick:
+            if len(self.begun_s) == 2:
+                clock.set(by_ms)
+            return super().collect(**asked)  # type: ignore[arg-type]
+
+    source = Setting(clock, itertools.repeat(OK))
+    run(clock, source, writer, seconds=200)
+    assert source.begun_s == [30.0 * n for n in range(7)]
+    assert [record.message for record in caplog.records] == [f"the clock was set {way}: ticks go on at their intervals"]
+
+
+class Asked:
+    """Reloads asked for at these seconds of a fake clock, each to another interval."""
+
+    def __init__(self, clock: FakeClock, *orders: tuple[float, int]) -> None:
+        self._clock, self._orders = clock, list(orders)
+        self.taken_s: list[float] = []
+
+    @property
+    def requested(self) -> bool:
+        return bool(self._orders) and self._clock.elapsed_s >= self._orders[0][0]
+
+    def take(self) -> int:
+        self.taken_s.append(self._clock.elapsed_s)
+        return self._orders.pop(0)[1]
+
+
+def test_another_interval_costs_no_tick_and_no_time() -> None:
+    clock, writer = FakeClock(), ListWriter()
+    source = ScriptedSource(clock, itertools.repeat(OK))
+    reload = Asked(clock, (35.0, 10_000), (55.0, 30_000), (56.0, 30_000))
+    stop, gate = FakeStop(clock, 130), FakeGate(clock)
+    run_loop(source, writer, clock, 30_000, stop, Notifier(None), gate, FakeBus(), reload)
+    # Due at 60, then every 10 s from 30 on: 40, 50; then 30 s again, but what was due at 60 comes at 60
+    assert source.begun_s == [0.0, 30.0, 40.0, 50.0, 60.0, 90.0, 120.0]
+    assert [tick.cover_ms for tick in writer.ticks] == [30_000, 30_000, 10_000, 10_000, 30_000, 30_000, 30_000]
+    assert reload.taken_s == [35.0, 55.0, 56.0]
+
+
+def test_settings_are_taken_in_a_pause_too() -> None:
+    clock = FakeClock()
+    reload = Asked(clock, (50.0, 10_000))
+    gate = FakeGate(clock, (0.0, 100.0))
+    source = ScriptedSource(clock, itertools.repeat(OK))
+    run_loop(source, ListWriter(), clock, 30_000, FakeStop(clock, 115), Notifier(None), gate, FakeBus(), reload)
+    assert reload.taken_s == [50.0]
+    assert source.begun_s == [100.0, 110.0]

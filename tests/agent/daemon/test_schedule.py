@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,3 +33,16 @@ def test_deadlines_only_grow_and_lie_ahead_by_at_most_one_interval_of_idle(steps
         assert deadline > before
         assert now_s - 1e-6 <= deadline <= now_s + interval + 1e-6
         before = deadline
+
+
+@given(st.floats(0, 1e6), st.floats(0.1, 1e5), st.floats(0.1, 1e5), st.floats(0, 1))
+def test_another_interval_makes_no_tick_later_than_it_was_due_and_none_earlier_than_now(
+    start_s: float, interval_s: float, other_s: float, part: float
+) -> None:
+    schedule = Schedule(start_s, interval_s)
+    due_s = schedule.advance(start_s)
+    now_s = start_s + part * (due_s - start_s)
+    changed = schedule.changed(now_s, other_s)
+    assert min(now_s, due_s) <= changed.deadline_s <= due_s
+    following_s = changed.deadline_s
+    assert changed.advance(following_s) == pytest.approx(following_s + other_s)

@@ -35,7 +35,7 @@ def test_no_database_yet_is_a_warning_with_its_cure(tmp_path: Path) -> None:
     path = tmp_path / "gua.db"
     check = check_database(location(path), read_history(path, SetClock(NOW_MS)))
     assert check.status == "warn"
-    assert "`gua daemon --foreground`" in (check.cure or "")
+    assert "`gua daemon`" in (check.cure or "")
     assert check_database_rights(path).status == "skip"
     assert not path.exists()
 

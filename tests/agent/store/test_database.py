@@ -64,7 +64,7 @@ def minutes(count: int, start: int = 0) -> list:
 
 
 def test_reading_where_there_is_no_database_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseMissing, match=r"no database at .*gua\.db: run `gua daemon --foreground` first"):
+    with pytest.raises(DatabaseMissing, match=r"no database at .*gua\.db: run `gua daemon` first"):
         report(tmp_path / "gua.db", MONDAY, MONDAY + HOUR)
     assert list(tmp_path.iterdir()) == []
 

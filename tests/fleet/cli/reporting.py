@@ -17,6 +17,12 @@ sys.path.insert(0, {repository!r})
 from tests.documents import card, now, report, states
 asked = dict(zip(sys.argv[1:], sys.argv[2:]))
 state = json.loads((Path({folder!r}) / "state.json").read_text())
+if sys.argv[1] == "status":
+    if state["status"] is None:
+        sys.stderr.write("gua: error: argument COMMAND: invalid choice: 'status' (choose from 'daemon', 'report')\\n")
+        sys.exit(2)
+    sys.stdout.write(frame(state["status"]))
+    sys.exit(0)
 def iso(ago):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(time.time()) + state["ahead_s"] - ago))
 cards, holds = [], []
@@ -40,10 +46,14 @@ sys.stdout.write(frame(document))
 """
 
 
-def write_state(folder: Path, name: str, cards: list[dict[str, Any]], ahead_s: int = 0, **host: object) -> None:
-    """What the agent of host `name` says from now on. ahead_s: how far its clock is."""
+def write_state(
+    folder: Path, name: str, cards: list[dict[str, Any]], ahead_s: int = 0, status: object = None, **host: object
+) -> None:
+    """What the agent of host `name` says from now on. ahead_s: how far its clock is. status: its `gua.status/1`; None:
+    it is too old to know that.
+    """
     (folder / name).mkdir(exist_ok=True)
-    state = {"name": name, "cards": cards, "ahead_s": ahead_s, "host": host}
+    state = {"name": name, "cards": cards, "ahead_s": ahead_s, "host": host, "status": status}
     (folder / name / "state.json").write_text(json.dumps(state))
 
 

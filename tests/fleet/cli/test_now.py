@@ -7,6 +7,7 @@ import io
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -106,6 +107,59 @@ def test_status_tells_those_that_do_not_sample_from_those_that_are_paused_or_sil
     assert seen == [("a", True), ("down", None), ("paused", None), ("gone", None)]
     write_state(tmp_path, "down", [IDLE])
     assert command("status", "--hosts", hosts, "--allow-missing", "1").status == 0
+
+
+def own_word(**said: Any) -> dict[str, Any]:
+    """A `gua.status/1` of a daemon that is well, but for what is said."""
+    host = {"hostname": "box", "boot_id": "b1", "machine_id": "m1", "agent_version": "0.2.0", "driver_version": "560"}
+    return {
+        "schema": "gua.status/1",
+        "generated_at": "2026-03-02T12:00:00Z",
+        "running": True,
+        "state": "running",
+        "pid": 4711,
+        "unit": None,
+        "held_by": "box",
+        "last_tick_at": "2026-03-02T11:59:50Z",
+        "last_tick_age_s": 10.0,
+        "last_tick_status": "ok",
+        "cards": 1,
+        "card_uuids": [f"GPU-{said['store_id']}"],
+        "card_states": {},
+        "unknown_by_reason": {},
+        "interval_s": 30.0,
+        "paused": False,
+        "database": "/var/lib/gua/gua.db",
+        "enrolled": True,
+        "error": None,
+        "host": {**host, "store_id": said.pop("store_id"), "scheduler": None},
+        "last_day": {"expected_card_s": 100.0, "observed_card_s": 50.0, "unknown_card_s": 0.0},
+        **said,
+    }
+
+
+def test_status_goes_by_each_agents_own_word_and_by_the_report_of_an_older_one(
+    tmp_path: Path, command: Command
+) -> None:
+    hosts = fleet_of(tmp_path, {name: [IDLE] for name in ("well", "stuck", "down", "older", "well-too")})
+    write_state(tmp_path, "well", [], status=own_word(store_id="1"))
+    write_state(tmp_path, "well-too", [], status=own_word(store_id="1"))
+    write_state(tmp_path, "stuck", [], status=own_word(store_id="2", state="stuck", running=False))
+    nothing = {"last_tick_at": None, "last_tick_age_s": None, "last_tick_status": None, "interval_s": None}
+    down = own_word(store_id="3", state="stopped", running=False, pid=None, cards=0, last_day=None, **nothing)
+    write_state(tmp_path, "down", [], status=down)
+    done = command("status", "--hosts", hosts)
+    text = done.out
+    assert done.status == 1
+    assert text.splitlines()[0] == (
+        "5 hosts: 2 sampling, 2 not sampling (stuck, down), 1 counted under another name (well-too)"
+    )
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
+    assert [rows[name][1] for name in ("well", "stuck", "down", "older")] == ["yes", "stuck", "no", "yes"]
+    assert (rows["well"][-1], rows["older"][-1]) == ("yes", "-")  # enrolled; a report does not tell
+    document = command("status", "--json", "--hosts", hosts).document
+    states = {host["name"]: host["document"]["state"] for host in document["hosts"]}
+    assert (states["stuck"], states["down"], states["older"]) == ("stuck", "stopped", None)
 
 
 def test_a_silent_host_is_told_with_when_it_was_last_seen(tmp_path: Path, command: Command) -> None:

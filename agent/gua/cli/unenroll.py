@@ -1,0 +1,36 @@
+"""`gua unenroll`: forget this host's token for the board."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gua.cli.common import add_cloud_option, add_store_options, locate_database, open_settings
+from gua.errors import ExitStatus, GuaError
+from gua.text import shown
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_cloud_option(parser)
+    add_store_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Remove the enrolment, whatever state it is in. Not to be enrolled is no failure."""
+    from gua.cloud.config import config_path
+    from gua.privileges import become_owner
+
+    path = config_path(options.config, locate_database(options, open_settings(options)).path)
+    become_owner(path)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        sys.stdout.write("this host is not enrolled with a board\n")
+        return int(ExitStatus.OK)
+    except OSError as exc:
+        raise GuaError(f"{shown(str(path), 200)} cannot be removed: {exc.strerror}") from exc
+    sys.stdout.write(
+        f"{shown(str(path), 200)} is gone. A daemon that runs with --cloud pushes until it is restarted; "
+        "the board knows the token until it is revoked there\n"
+    )
+    return int(ExitStatus.OK)

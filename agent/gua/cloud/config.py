@@ -1,0 +1,194 @@
+"""`cloud.json`: which board this host is enrolled with, and its token. Mode 0600, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Optional
+
+from gua.cloud.server_url import check_server_url
+from gua.cloud.token import Token
+from gua.errors import ConfigError, EnrolmentForbidden, GuaError, NotEnrolled, UsageError
+from gua.host import read_machine_id
+from gua.text import shown
+
+MODE = 0o600
+FILE_NAME = "cloud.json"
+_LARGEST_BYTES = 64 * 1024
+_FIELDS = ("serverUrl", "hostId", "displayName", "agentToken", "tokenPrefix")
+
+
+@dataclass(frozen=True)
+class CloudConfig:
+    """An enrolment. machine_id: the machine it was made on; empty where nobody noted it (a file of older agents)."""
+
+    server_url: str
+    host_id: str
+    display_name: str
+    agent_token: Token
+    token_prefix: str
+    machine_id: str = ""
+
+    @property
+    def shown_prefix(self) -> str:
+        """What people may see of the token; less than the board says where it says nearly all."""
+        return shown(self.token_prefix[: len(self.agent_token.reveal()) // 2], 20)
+
+    def to_json(self) -> str:
+        """The file's text, secret included."""
+        fields = {
+            "serverUrl": self.server_url,
+            "hostId": self.host_id,
+            "displayName": self.display_name,
+            "agentToken": self.agent_token.reveal(),
+            "tokenPrefix": self.token_prefix,
+            "machineId": self.machine_id,
+        }
+        return json.dumps({name: text for name, text in fields.items() if text}, indent=2) + "\n"
+
+
+def config_path(option: Optional[Path], database: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the enrolment is kept: `--config`, then `GUA_CONFIG`, then beside the database."""
+    if option is not None:
+        return option
+    return Path(environ["GUA_CONFIG"]) if environ.get("GUA_CONFIG") else database.with_name(FILE_NAME)
+
+
+def load_config(
+    path: Path, warn: Callable[[str], None], *, repair: bool = True, machine_id: Optional[str] = None
+) -> CloudConfig:
+    """The enrolment of this host.
+
+    warn: told when others could read the file. repair: then take that right from them. machine_id: this machine's,
+    where it is not to be looked up.
+    Raises NotEnrolled where there is none, ConfigError when it cannot be used: no right, damaged, of another machine.
+    """
+    text = _read_private(path, warn, repair=repair)
+    config = parse_config(text, path)
+    here = read_machine_id() if machine_id is None else machine_id
+    if config.machine_id and here and config.machine_id != here:
+        raise ConfigError(
+            f"{_named(path)} was made on another machine and copied here, so that two hosts would be one on the board; "
+            "run `gua enroll --force` with a token for this host"
+        )
+    return config
+
+
+def parse_config(text: str, path: Path) -> CloudConfig:
+    """The enrolment in the file's text. Raises ConfigError, which quotes nothing of it."""
+    fields = _fields(text)
+    missing = [name for name in _FIELDS if not isinstance(fields.get(name), str) or not fields[name].strip()]
+    if missing:
+        what = "is empty" if not text.strip() else "is damaged or no enrolment" if not fields else "lacks "
+        what += ", ".join(missing) if fields else ""
+        raise ConfigError(f"{_named(path)} {what}; run `gua enroll --force` with a new one-time token")
+    machine_id = fields.get("machineId")
+    try:
+        return CloudConfig(
+            server_url=check_server_url(fields["serverUrl"], allow_http=True),
+            host_id=fields["hostId"],
+            display_name=fields["displayName"],
+            agent_token=Token(fields["agentToken"]),
+            token_prefix=fields["tokenPrefix"],
+            machine_id=machine_id if isinstance(machine_id, str) else "",
+        )
+    except UsageError as exc:
+        raise ConfigError(f"{_named(path)}: serverUrl: {exc}") from exc
+    except ValueError:
+        pass
+    raise ConfigError(f"{_named(path)}: agentToken is none; run `gua enroll --force` with a new one-time token")
+
+
+def _fields(text: str) -> Mapping[str, Any]:
+    """The JSON object in the text; empty when there is none. An error of the parser would carry the text along."""
+    with contextlib.suppress(ValueError, RecursionError):
+        document = json.loads(text)
+        if isinstance(document, dict):
+            return document
+    return {}
+
+
+def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> str:
+    try:
+        # Not blocking: opening a pipe would wait for somebody to write into it
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            _check_rights(file, path, warn, repair=repair)
+            return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except PermissionError as exc:
+        raise EnrolmentForbidden(f"{_named(path)} is not for this user; it is the daemon's user's alone") from exc
+    except OSError as exc:
+        raise ConfigError(f"{_named(path)} cannot be read: {exc.strerror}") from exc
+    raise NotEnrolled(f"this host is not enrolled with a board ({_named(path)} is not there); run `gua enroll` first")
+
+
+def _check_rights(file: IO[bytes], path: Path, warn: Callable[[str], None], *, repair: bool) -> None:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise ConfigError(f"{_named(path)} is no ordinary file; name another with --config")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise ConfigError(f"{_named(path)} belongs to uid {status.st_uid}, who could send this host's state elsewhere")
+    open_to = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if not open_to:
+        return
+    mode = f"{stat.S_IMODE(status.st_mode):04o}"
+    if not repair:
+        warn(f"{_named(path)} has mode {mode}: others can read this host's token; chmod 0600 it")
+        return
+    try:
+        os.fchmod(file.fileno(), MODE)
+    except PermissionError as exc:
+        raise ConfigError(
+            f"{_named(path)} has mode {mode} and is not ours: others can read the token; have its owner chmod 0600 it"
+        ) from exc
+    warn(f"{_named(path)} had mode {mode}, others could read this host's token: now 0600; enrol anew to be safe")
+
+
+class ConfigWriter:
+    """Writes the enrolment of this host; what can fail fails before the one-time token is used, where possible."""
+
+    def __init__(self, path: Path, handle: int, beside: Path) -> None:
+        self._path, self._handle, self._beside = path, handle, beside
+
+    def save(self, config: CloudConfig) -> None:
+        """Put it in place. Raises OSError."""
+        rest = config.to_json().encode("ascii")
+        while rest:
+            rest = rest[os.write(self._handle, rest) :]
+        os.fsync(self._handle)
+        os.replace(self._beside, self._path)
+
+
+@contextlib.contextmanager
+def open_config_writer(path: Path, owner: Optional[tuple[int, int]] = None) -> Iterator[ConfigWriter]:
+    """A writer with a private file already open beside `path`; nothing is left of it when nothing was saved.
+
+    owner: uid and gid that the file shall belong to. Raises GuaError where no file can be made.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(0, "a directory")
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
+    except OSError as exc:
+        raise GuaError(f"{_named(path)} cannot be written: {exc.strerror}; name another with --config") from exc
+    try:
+        os.fchmod(handle, MODE)
+        if owner is not None:
+            os.fchown(handle, *owner)
+        yield ConfigWriter(path, handle, beside)
+    finally:
+        os.close(handle)
+        with contextlib.suppress(OSError):
+            beside.unlink()
+
+
+def _named(path: Path) -> str:
+    return shown(str(path), 200)

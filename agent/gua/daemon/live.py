@@ -1,0 +1,143 @@
+"""What of a daemon may change while it runs: who samples, by which rules, how often, and which board hears of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Optional
+
+from gua.clock import Clock
+from gua.collect import TickSource
+from gua.config import Settings
+from gua.daemon.notify import Notifier
+from gua.daemon.orders import Orders
+from gua.daemon.recorder import Outlet, Recorder
+from gua.daemon.stop import SignalStop
+from gua.errors import GuaError
+from gua.model import KnownDevice, Tick
+from gua.recording import open_source
+from gua.rulebook import RuleBook
+
+if TYPE_CHECKING:
+    from gua.cloud.config import CloudConfig
+
+logger = logging.getLogger(__name__)
+
+# A board that does not answer must not hold up a stop, of which two seconds are promised in all.
+_OUTLET_S = 0.8
+
+
+class LiveSource:
+    """The `TickSource` under the settings in force. The sampling process goes on unless it is told something itself."""
+
+    def __init__(self, settings: Settings, clock: Clock, *, fake: bool) -> None:
+        self._settings, self._clock, self._fake = settings, clock, fake
+        self._source: TickSource = open_source(settings, clock, fake=fake)
+
+    def take(self, settings: Settings) -> None:
+        old, self._settings = self._settings, settings
+        if _for_sampling(old) != _for_sampling(settings):
+            self._source.close()
+            self._source = open_source(settings, self._clock, fake=self._fake)
+        else:
+            self._source.judge_by(settings.rules)
+
+    def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        return self._source.collect(ts_ms=ts_ms, cover_ms=cover_ms, known=known)
+
+    def judge_by(self, rules: RuleBook) -> None:
+        self._source.judge_by(rules)
+
+    def close(self) -> bool:
+        return self._source.close()
+
+
+def _for_sampling(settings: Settings) -> tuple[object, ...]:
+    return settings.nvml_deadline_ms, settings.trust_pid_namespace
+
+
+class Outlets:
+    """The board and the file of metrics, as far as they were asked for."""
+
+    def __init__(self, orders: Orders, clock: Clock) -> None:
+        self._orders, self._clock = orders, clock
+        self._board: Optional[Outlet] = None
+        self._board_as: Optional[tuple[CloudConfig, int]] = None
+        self._textfile: Optional[Outlet] = None
+
+    def open(self, settings: Settings) -> Sequence[Outlet]:
+        """All of them, at work. Raises GuaError where a board was asked for and there is no enrolment."""
+        if self._orders.textfile is not None and self._textfile is None:
+            from gua.metrics.textfile import Textfile
+
+            self._textfile = Textfile(
+                self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user
+            )
+        return self.take(settings)
+
+    def take(self, settings: Settings) -> Sequence[Outlet]:
+        """The same under other settings, and with the enrolment that is there now. Raises GuaError, as `open`."""
+        if self._orders.load_cloud is not None:
+            config = self._orders.load_cloud()
+            if self._board_as != (config, settings.interval_ms):
+                from gua.cloud.push import open_pusher
+
+                if self._board is not None:
+                    self._board.close(0.0)  # what it still had is older than what the new one is given next
+                self._board, self._board_as = open_pusher(settings, config, self._clock), (config, settings.interval_ms)
+        return [outlet for outlet in (self._board, self._textfile) if outlet is not None]
+
+    def close(self) -> None:
+        for outlet, name in ((self._board, "the board"), (self._textfile, "the file of metrics")):
+            if outlet is not None and not outlet.close(_OUTLET_S):
+                logger.warning("%s does not take the last state in time: left", name)
+
+
+class Reloader:
+    """Answers SIGHUP: reads the settings and the enrolment again. What is wrong is told, and what was before stays.
+
+    settings: those in force.
+    """
+
+    def __init__(
+        self,
+        orders: Orders,
+        settings: Settings,
+        stop: SignalStop,
+        notify: Notifier,
+        clock: Clock,
+        source: LiveSource,
+        recorder: Recorder,
+        outlets: Outlets,
+    ) -> None:
+        self._orders, self.settings = orders, settings
+        self._stop, self._notify, self._clock = stop, notify, clock
+        self._source, self._recorder, self._outlets = source, recorder, outlets
+
+    @property
+    def requested(self) -> bool:
+        return self._stop.reload_requested
+
+    def take(self) -> int:
+        """Take what is new. The interval from now on, in milliseconds."""
+        self._stop.reload_requested = False
+        self._notify.reloading(self._clock.monotonic_s())
+        try:
+            self._apply(self._orders.load_settings())
+        except GuaError as exc:
+            logger.error("the settings stay as they were: %s", exc)
+        finally:
+            self._notify.ready()
+        return self.settings.interval_ms
+
+    def _apply(self, settings: Settings) -> None:
+        if settings.store_path != self.settings.store_path:
+            logger.warning("[store] path: another database is taken at the next start only")
+        self.settings = settings
+        self._source.take(settings)
+        self._recorder.take(settings)
+        logger.info("settings read again: sampling every %g s", settings.interval_ms / 1000)
+        try:
+            self._recorder.tell(self._outlets.take(settings))
+        except GuaError as exc:
+            logger.error("the board stays as it was: %s", exc)

@@ -1,0 +1,58 @@
+"""The check of the enrolment. The board itself is asked only on request: a doctor that phones out is a surprise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from gua.cloud.config import load_config
+from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
+from gua.errors import BoardFailed, ConfigError, EnrolmentForbidden, NotEnrolled, TokenRefused
+
+# All checks together have ten seconds.
+_BOARD_S = 5.0
+_ID = "cloud"
+
+
+def look(path: Path, *, ask_board: bool) -> Check:
+    """Whether this host is enrolled, by a file that others cannot read; and with `ask_board` whether the board agrees.
+
+    Not being enrolled is no fault: most hosts are read over SSH only.
+    """
+    warnings: list[str] = []
+    try:
+        config = load_config(path, warnings.append, repair=False)
+    except NotEnrolled:
+        return Check(_ID, SKIP, "not enrolled with a board", None, {"enrolled": False})
+    except EnrolmentForbidden:
+        there = os.path.exists(path)  # not to be told where even the folder is closed
+        summary = "enrolled; only" if there else "cannot tell: only"
+        summary += " the daemon's user may look at the enrolment"
+        details: dict[str, Any] = {"enrolled": True if there else None}
+        return Check(_ID, SKIP, summary, "run the doctor as that user to have it checked", details)
+    except ConfigError as exc:
+        what, _, cure = str(exc).partition("; ")
+        return Check(_ID, WARN, what, cure or None, {"enrolled": True})
+    details = {"enrolled": True, "server_url": config.server_url, "display_name": config.display_name}
+    if warnings:
+        what, _, cure = warnings[0].partition("; ")
+        return Check(_ID, WARN, what, cure or None, details)
+    enrolled = f"enrolled with {config.server_url} as {config.display_name}"
+    if not ask_board:
+        return Check(_ID, OK, enrolled, None, details)
+    from gua.cloud.client import BoardClient
+
+    try:
+        BoardClient(config.server_url, _BOARD_S, _BOARD_S).probe(config.agent_token)
+    except TokenRefused as exc:
+        return Check(_ID, FAIL, str(exc).partition("; ")[0], "run `gua enroll --force` with a new token", details)
+    except BoardFailed as exc:
+        return Check(_ID, FAIL, str(exc), "see that the board runs, and that this host may reach it", details)
+    return Check(_ID, OK, f"{enrolled}; the board answers and does not refuse the token", None, details)
+
+
+def no_answer(*, ask_board: bool) -> Check:
+    """What to say when looking took too long."""
+    where = "the board or its enrolment" if ask_board else "the enrolment's file system"
+    return Check(_ID, WARN, f"{where} does not answer", "see that it can be reached")

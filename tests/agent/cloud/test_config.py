@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from gua.cloud.config import CloudConfig, config_path, load_config, open_config_writer
+from gua.cloud.token import Token
+from gua.errors import ConfigError, NotEnrolled
+from tests.agent.cloud.enrolled import AGENT_TOKEN, write_enrolment
+
+URL = "https://board.example.org"
+
+
+def load(path: Path, **options: bool) -> tuple[CloudConfig, list[str]]:
+    warnings: list[str] = []
+    return load_config(path, warnings.append, machine_id="here", **options), warnings
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    config = CloudConfig(URL, "host-1", "node-1", Token(AGENT_TOKEN), "gua_a", "here")
+    with open_config_writer(tmp_path / "sub" / "cloud.json") as writer:
+        writer.save(config)
+    loaded, warnings = load(tmp_path / "sub" / "cloud.json")
+    assert (loaded.agent_token.reveal(), warnings) == (AGENT_TOKEN, [])
+    assert (loaded.server_url, loaded.host_id, loaded.display_name) == (URL, "host-1", "node-1")
+    assert AGENT_TOKEN not in repr(loaded)
+
+
+def test_the_file_of_an_older_agent_is_loaded(tmp_path: Path) -> None:
+    assert load(write_enrolment(tmp_path / "cloud.json", URL))[0].machine_id == ""
+
+
+def test_no_file_is_not_enrolled(tmp_path: Path) -> None:
+    for path in (tmp_path / "cloud.json", tmp_path / "nowhere" / "cloud.json"):
+        with pytest.raises(NotEnrolled, match="run `gua enroll`"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "{",
+        f'{{"serverUrl": "{URL}", "agentToken": "{AGENT_TOKEN}", "hostId": "host',
+        f'["{AGENT_TOKEN}"]',
+        f'{{"agentToken": "{AGENT_TOKEN}"}}',
+        '{"serverUrl": "' + URL + '", "hostId": 7, "displayName": "n", "agentToken": "a", "tokenPrefix": "t"}',
+        '{"serverUrl": "nowhere", "hostId": "h", "displayName": "n", "agentToken": "a", "tokenPrefix": "t"}',
+        '{"serverUrl": "' + URL + '", "hostId": "h", "displayName": "n", "agentToken": "a\\nb", "tokenPrefix": "t"}',
+        "[" * 100_000,
+    ],
+)
+def test_a_damaged_file_is_told_in_one_line_that_quotes_none_of_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "cloud.json"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    told = str(caught.value)
+    assert str(path) in told
+    assert "\n" not in told
+    assert AGENT_TOKEN not in told
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o666])
+def test_a_file_that_others_can_read_is_closed_and_that_is_told(tmp_path: Path, mode: int) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL, mode)
+    _, warnings = load(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (warning,) = warnings
+    assert f"{mode:04o}" in warning
+    assert load(path)[1] == []
+
+
+def test_a_look_changes_nothing(tmp_path: Path) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL, 0o644)
+    assert "chmod 0600" in load(path, repair=False)[1][0]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_file_of_another_machine_is_refused(tmp_path: Path) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL, machineId="elsewhere")
+    with pytest.raises(ConfigError, match="another machine"):
+        load(path)
+    assert load(write_enrolment(path, URL, machineId="here"))[0].machine_id == "here"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(ConfigError, match="uid 65534"):
+        load(path)
+
+
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(ConfigError):
+            load(path)
+
+
+def test_a_writer_that_saved_nothing_leaves_nothing(tmp_path: Path) -> None:
+    before = write_enrolment(tmp_path / "cloud.json", URL).read_text()
+    with open_config_writer(tmp_path / "cloud.json"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["cloud.json"]
+    assert (tmp_path / "cloud.json").read_text() == before
+
+
+def test_where_it_is_kept() -> None:
+    database = Path("/var/lib/gua/gua.db")
+    assert config_path(None, database, {}) == Path("/var/lib/gua/cloud.json")
+    assert config_path(None, database, {"GUA_CONFIG": "/a"}) == Path("/a")
+    assert config_path(Path("/b"), database, {"GUA_CONFIG": "/a"}) == Path("/b")
+
+
+def test_a_prefix_that_tells_the_token_is_cut() -> None:
+    def prefix(told: str) -> str:
+        return CloudConfig(URL, "h", "n", Token("gua_secret"), told).shown_prefix
+
+    assert (prefix("gua_"), prefix("gua_secret")) == ("gua_", "gua_s")

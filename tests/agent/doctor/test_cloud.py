@@ -1,0 +1,78 @@
+"""What the doctor says of the enrolment. Only on request does it ask the board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gua.doctor.cloud import look, no_answer
+from tests.agent.cloud.enrolled import AGENT_TOKEN, write_enrolment
+from tests.agent.running import check_of, run_json
+from tests.board import Board, Misdeed, running_board
+from tests.nvml_stub import Card, Scene
+
+URL = "https://board.invalid"
+
+
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
+    monkeypatch.setenv("NO_PROXY", "*")
+    with running_board() as running:
+        running.agents[AGENT_TOKEN] = "host-1"
+        yield running
+
+
+def test_not_to_be_enrolled_is_no_fault(tmp_path: Path) -> None:
+    check = look(tmp_path / "cloud.json", ask_board=True)
+    assert (check.status, check.details) == ("skip", {"enrolled": False})
+
+
+def test_an_enrolment_is_told_without_asking_anybody(board: Board, tmp_path: Path) -> None:
+    check = look(write_enrolment(tmp_path / "cloud.json", board.url), ask_board=False)
+    assert check.status == "ok"
+    assert check.details == {"enrolled": True, "server_url": board.url, "display_name": "node-1"}
+    assert AGENT_TOKEN not in repr(check)
+    assert board.paths == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [(None, 0o644, "0644"), ("", 0o600, "is empty"), ('{"serverUrl": "', 0o600, "damaged")],
+)
+def test_what_is_wrong_with_the_file_is_told_and_left(tmp_path: Path, text: str, mode: int, words: str) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL)
+    if text is not None:
+        path.write_text(text)
+    path.chmod(mode)
+    check = look(path, ask_board=False)
+    assert check.status == "warn"
+    assert words in check.summary
+    assert check.cure
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_the_board_is_asked_on_request(board: Board, tmp_path: Path) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", board.url)
+    assert look(path, ask_board=True).status == "ok"
+    board.misdeed = Misdeed.BROKEN
+    assert look(path, ask_board=True).status == "fail"
+    board.misdeed = None
+    board.agents.clear()
+    refused = look(path, ask_board=True)
+    assert (refused.status, AGENT_TOKEN in repr(refused)) == ("fail", False)
+    assert board.taken == []
+
+
+def test_a_file_system_or_board_that_hangs_is_told() -> None:
+    assert no_answer(ask_board=False).status == "warn"
+
+
+@pytest.mark.processes
+def test_the_command_asks_when_told_to(board: Board, tmp_path: Path, nvml_scene: Path) -> None:
+    Scene(cards=(Card("GPU-a"),)).save(nvml_scene)
+    write_enrolment(tmp_path / "cloud.json", board.url)
+    assert check_of(run_json(tmp_path, "doctor"), "cloud")["status"] == "ok"
+    assert board.paths == []
+    assert "the board answers" in check_of(run_json(tmp_path, "doctor", "--cloud"), "cloud")["summary"]
