@@ -75,7 +75,7 @@ class HostNow:
     twin_of: the name under which the same agent is counted already; then it has no cards of its own. sampled_s: seconds
     since its newest sample, by its own clock; None where there is none. interval_s: the longest it samples by. paused:
     None where its agent does not say. has_none: it answered that it has no card. seen: of an earlier answer, None where
-    there was none. sampling: as its daemon's status says, None where that was not asked for; where it was, cards is empty.
+    there was none. sampling: as its daemon's status says, None where that was not asked for; else cards is empty.
     """
 
     name: str
