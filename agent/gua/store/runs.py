@@ -141,10 +141,16 @@ class RuleSums:
 
     def take(self, run: Run) -> None:
         """Take in a run that is over; of each card in the order of its ticks."""
-        totals, state, sums = run.totals(), STATE_OF_VERDICT[run.verdict], self._found.sums
+        totals = run.totals()
+        users = run.users or ((self._unattributed,) if run.verdict == IDLE_HELD else ())
+        if any(totals):  # one around the window only tells how long a stretch is: no card or user is there by it
+            self._add_up(run, users, totals)
+        self._follow(run, users, totals[COVERED])
+
+    def _add_up(self, run: Run, users: Sequence[int], totals: Sequence[int]) -> None:
+        state, sums = STATE_OF_VERDICT[run.verdict], self._found.sums
         _add(sums.cards[run.device, run.verdict], totals)
         self._take_slots(run, state)
-        users = run.users or ((self._unattributed,) if run.verdict == IDLE_HELD else ())
         for user in users:
             own = run.user_sums(user, totals)
             _add(sums.users[user, state], own)
@@ -152,7 +158,6 @@ class RuleSums:
             sums.user_cards[user, run.device] += own[CARD]
         for hold in run.present.holds:
             self._found.holds[hold][state] += totals[COVERED]
-        self._follow(run, users, totals[COVERED])
 
     def _take_slots(self, run: Run, state: int) -> None:
         steps = self._found.steps

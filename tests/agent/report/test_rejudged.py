@@ -89,6 +89,11 @@ def test_sensitivity_is_the_headline_under_nine_rules(worked: Path) -> None:
     assert all(sum(states.values()) == 3600 for states in found.values())
 
 
+def test_a_card_met_after_the_window_is_not_in_it(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", steady(2, card()), interval_ms=MINUTE)
+    assert report(path, MONDAY - 3 * MINUTE, MONDAY - 2 * MINUTE, rule=STRICT, now_ms=MONDAY + HOUR)["cards"] == []
+
+
 def steady_only(ticks: list[Tick]) -> bool:
     return all(before.ts_ms < after.ts_ms < before.ts_ms + HOUR for before, after in zip(ticks, ticks[1:]))
 
