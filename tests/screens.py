@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -324,6 +325,16 @@ def commands() -> str:
     return "\n".join(lines) + "\n"
 
 
+def documents() -> str:
+    """Every document of both programs in one line, as its schema has it."""
+    lines = ['| `"schema"` | comes from, and holds |', "| --- | --- |"]
+    for folder in (ROOT / "fleet/gua_fleet/schemas", ROOT / "agent/gua/schemas"):
+        for path in sorted(folder.glob("*.schema.json")):
+            name, _, number = path.name[: -len(".schema.json")].rpartition(".")
+            lines.append(f"| `{name}/{number}` | {json.loads(path.read_text())['title']} |")
+    return "\n".join(lines) + "\n"
+
+
 def import_table() -> str:
     """What an import of a day of two cards, recorded by an early version, says."""
     from gua.legacy.document import import_document, render_import
@@ -431,7 +442,7 @@ def _screen(text: str) -> str:
 
 # file -> name of the block -> what belongs into it
 BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands},
+    "README.md": {"fleet-demo": lambda: _screen(fleet_demo()), "commands": commands, "documents": documents},
     "docs/fleet-commands.md": {
         "free": lambda: _screen(free(WantedCards())),
         "free-wanted": lambda: _screen(free(WantedCards("H100", parse_memory_mb("40G"), 4 * 3600.0))),
@@ -486,6 +497,8 @@ def with_blocks(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
 
 
 def main() -> None:
+    """Write the screens in README and docs anew, from what the program prints."""
+    argparse.ArgumentParser(description=main.__doc__).parse_args()
     for name, blocks in BLOCKS.items():
         path = ROOT / name
         path.write_text(with_blocks(path.read_text(encoding="utf-8"), blocks), encoding="utf-8")
