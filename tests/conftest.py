@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.nvml_stub.fixture import nvml_library, nvml_scene
 
@@ -25,11 +25,12 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
+# How long an example takes says more of the machine than of the program.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # What lands is decided by the same examples each time; everywhere else they are new ones at each run, which is how what
 # nobody thought of is found.
-settings.register_profile("same-examples", derandomize=True)
-if os.environ.get("GUA_SAME_EXAMPLES"):
-    settings.load_profile("same-examples")
+settings.register_profile("same-examples", settings.get_profile("any-machine"), derandomize=True)
+settings.load_profile("same-examples" if os.environ.get("GUA_SAME_EXAMPLES") else "any-machine")
 
 
 class LeftOut(pytest.Collector):
