@@ -63,7 +63,7 @@ class BoardClient:
 
         Raises BoardFailed; TokenRefused is for this host's own token and not raised here.
         """
-        body = {name: text[:limit] for name, limit in _FACTS.items() for text in [facts.get(name)] if text}
+        body = {name: shown(text, limit) for name, limit in _FACTS.items() for text in [facts.get(name)] if text}
         answer = self._post(CLAIM_PATH, {"enrollmentToken": enrollment_token.reveal(), **body}, None)
         _check(answer, self._server_url, enrollment_token, claiming=True)
         document = _document(answer.body)

@@ -187,6 +187,24 @@ def test_the_password_file_is_not_used(board: Board, tmp_path: Path, monkeypatch
     assert board.paths[1][1] is None
 
 
+def test_what_a_claim_tells_of_the_host_is_short_and_plain_text(board: Board) -> None:
+    """A name on the command line may be any bytes; halves of letters are no text that a board could keep."""
+    board.one_time.add("gua_enroll_once")
+    BoardClient(board.url).claim(
+        Token("gua_enroll_once"), {"hostname": "n\udcff" + "o" * 300, "agentVersion": "1", "driverVersion": None}
+    )
+    (claim,) = board.claims
+    assert claim["hostname"].startswith("n\\xffo")
+    assert len(claim["hostname"]) == 255
+    assert set(claim) == {"enrollmentToken", "hostname", "agentVersion"}
+
+
+def test_a_slow_board_is_waited_for(board: Board) -> None:
+    board.misdeed = Misdeed.SLOW
+    push(board.url)
+    assert board.taken == [BODY]
+
+
 def test_a_probe_leaves_the_state_alone(board: Board) -> None:
     client = BoardClient(board.url)
     client.probe(TOKEN)
