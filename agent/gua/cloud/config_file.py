@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -13,6 +14,8 @@ from typing import Optional
 from gua.cloud.config import MODE, CloudConfig, named
 from gua.errors import GuaError, UsageError
 
+# An enrolment takes less, unless its board is very talkative.
+_ROOM_BYTES = 4096
 # A file that was cut off by a crash may be all blanks or NULs from some place on.
 _BLANK = b" \t\r\n\0"
 
@@ -27,6 +30,7 @@ class ConfigWriter:
     def save(self, config: CloudConfig) -> None:
         """Put it in place. Raises OSError."""
         rest = config.to_json().encode("ascii")
+        os.ftruncate(self._handle, len(rest))
         while rest:
             rest = rest[os.write(self._handle, rest) :]
         os.fsync(self._handle)
@@ -60,6 +64,7 @@ def open_config_writer(path: Path, owner: Optional[tuple[int, int]] = None) -> I
             os.fchmod(handle, MODE)
             if owner is not None:
                 os.fchown(handle, *owner)
+            _reserve_room(handle, path)
             yield writer
         finally:
             if not writer.saved:  # else its name is free already, and may be another one's by now
@@ -111,6 +116,15 @@ def _take_for_ourselves(handle: int, beside: Path, owner: Optional[tuple[int, in
     if there is None or (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
         raise GuaError("another `gua enroll` is at work here right now; see what becomes of that")
     os.ftruncate(handle, 0)
+
+
+def _reserve_room(handle: int, path: Path) -> None:
+    """Raises GuaError on a full disk, before anything is asked of the board."""
+    try:
+        os.posix_fallocate(handle, 0, _ROOM_BYTES)
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise GuaError(f"{named(path)} cannot be written: {exc.strerror}; make room there first") from exc
 
 
 def _beside(path: Path) -> Path:

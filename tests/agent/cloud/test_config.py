@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from gua.cloud.config_file import open_config_writer, remove_config
 from gua.cloud.token import Token
 from gua.errors import ConfigError, GuaError, NotEnrolled, UsageError
 from tests.agent.cloud.enrolled import AGENT_TOKEN, write_enrolment
+from tests.agent.running import PACKAGES
 
 URL = "https://board.example.org"
 
@@ -126,6 +129,22 @@ def test_what_a_killed_one_left_is_used_up(tmp_path: Path) -> None:
     assert remove_config(tmp_path / "cloud.json") is True
     assert list(tmp_path.iterdir()) == []
     assert remove_config(tmp_path / "cloud.json") is False
+
+
+def test_a_full_disk_is_found_before_the_board_is_asked(tmp_path: Path) -> None:
+    """By a limit to the size of this process's files, which a full disk answers alike: as an error of the system."""
+    code = (
+        "import pathlib, resource, signal, sys; from gua.cloud import config_file; from gua.errors import GuaError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "with config_file.open_config_writer(pathlib.Path(sys.argv[1])): print('let in')\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": PACKAGES}
+    line = [sys.executable, "-c", code, str(tmp_path / "cloud.json")]
+    done = subprocess.run(line, env=environ, capture_output=True, text=True)
+    assert "cannot be written: File too large; make room" in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_at_a_time_are_not_let_in(tmp_path: Path) -> None:
