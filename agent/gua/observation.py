@@ -34,13 +34,17 @@ class Push(TypedDict):
 
 
 class Observation(TypedDict):
-    """status: ok, partial, error, no-gpu. stored_reason: why it was not stored, None when it was."""
+    """status: ok, partial, error, no-gpu. stored_reason: why it was not stored, None when it was.
+
+    store_failed: whether that is a failure; to have no right to write, or nothing to store, is none.
+    """
 
     schema: str
     observed_at: str
     status: str
     stored: bool
     stored_reason: Optional[str]
+    store_failed: bool
     push: Push
     host: HostInfo
     cards: list[ObservedCard]

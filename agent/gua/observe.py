@@ -76,6 +76,7 @@ def observe(
         "status": status,
         "stored": stored.reason is None,
         "stored_reason": stored.reason,
+        "store_failed": stored.failed,
         "push": push,
         "host": _host(tick, settings, stored.store_id),
         "cards": to_cards(tick, stored.since_ms or {}) if status in ("ok", "partial") else [],

@@ -55,7 +55,7 @@ def without_names(document: Document) -> Document:
 _HOST_KEYS = ("store_id", "boot_id", "machine_id", "agent_version", "driver_version")
 _CARD_KEYS = ("uuid", "index", "name", "memory_total_mb", "mig")
 _NOW_KEYS = ("at", "state", "reason", "util_pct", "memory_used_mb", "since")
-_OBSERVATION_KEYS = ("schema", "observed_at", "status", "stored")
+_OBSERVATION_KEYS = ("schema", "observed_at", "status", "stored", "store_failed")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Mask:
         document = {
             **_only(said, _OBSERVATION_KEYS),
             "stored_reason": None,
-            # `failed: ` goes on in the words of a board
+            # A reason may be in the words of a board, wherever a host puts it
             "push": {"mode": said["push"]["mode"], "result": said["push"]["result"].partition(":")[0]},
             "host": {
                 **_only(said["host"], _HOST_KEYS),

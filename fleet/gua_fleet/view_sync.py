@@ -43,9 +43,14 @@ def sync_view(
 
 
 def has_sampled(result: HostResult) -> bool:
-    """Whether it could measure, and no push failed. Without a GPU there is nothing to measure; a paused one may not."""
+    """Whether it could measure, and neither storing nor pushing failed.
+
+    Without a GPU there is nothing to measure; a paused one may not; and to have no right to store is no failure.
+    """
     document = result.document
-    return document is None or (document["status"] != "error" and not _push(document).startswith("failed"))
+    return document is None or (
+        document["status"] != "error" and not _store_failed(document) and _push(document) != "failed"
+    )
 
 
 def headline(results: Sequence[HostResult]) -> str:
@@ -62,7 +67,10 @@ def headline(results: Sequence[HostResult]) -> str:
     }
     parts = [f"{len(measured)} measured"]
     parts += [f"{len(some)} {what} ({name_list([r.host.name for r in some])})" for what, some in kinds.items() if some]
-    stored = sum(document["stored"] for document in documents)
+    stored = str(sum(document["stored"] for document in documents))
+    unstored = [result.host.name for result in answered if _store_failed(result.document or {})]
+    if unstored:
+        stored += f", failed on {len(unstored)} ({name_list(unstored)})"
     pushes = Counter(map(_push, documents))
     pushed = ", ".join(f"{number} {shown(result)}" for result, number in pushes.most_common()) or "none"
     number = f"{len(results)} host{'' if len(results) == 1 else 's'}"
@@ -85,9 +93,10 @@ def notes(results: Sequence[HostResult]) -> list[str]:
             continue
         name = shown(result.host.name)
         if document["status"] in ("ok", "partial") and not document["stored"]:
-            lines.append(f"{name}: not stored there ({document['stored_reason'] or 'no reason given'})")
-        if _push(document).startswith("failed"):
-            lines.append(f"{name}: push {_push(document)}")
+            what = "storing failed there" if _store_failed(document) else "not stored there"
+            lines.append(f"{name}: {what}" + _because(document["stored_reason"]))
+        if _push(document) == "failed":
+            lines.append(f"{name}: push failed" + _because(document["push"].get("reason")))
         lines += [f"{name}: {error}" for error in document["errors"]]
     return lines
 
@@ -109,8 +118,17 @@ def _status(result: HostResult) -> str | None:
     return None if result.document is None else str(result.document["status"])
 
 
+def _store_failed(document: Mapping[str, Any]) -> bool:
+    """Older agents do not tell it."""
+    return bool(document.get("store_failed"))
+
+
+def _because(reason: str | None) -> str:
+    return f" ({shown(reason, 300)})" if reason else ""
+
+
 def _push(document: Mapping[str, Any]) -> str:
-    return str(document["push"]["result"])
+    return str(document["push"]["result"]).partition(":")[0]
 
 
 def _row(card: CardNow) -> tuple[str, ...]:

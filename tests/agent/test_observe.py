@@ -1,5 +1,6 @@
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from gua.model import (
 )
 from gua.observe import Asked, observe
 from tests.agent.fakes import FakeClock
-from tests.agent.running import add_pci_card, run_gua, run_json, tick_statuses
+from tests.agent.running import MADE_UP, add_pci_card, run_gua, run_json, tick_statuses
 from tests.nvml_stub import GIB, Card, Error, Process, Scene
 
 PUSHLESS = ("sync-once", "--push", "never")
@@ -140,7 +141,7 @@ def test_without_the_right_to_write_it_is_answered_unstored(tmp_path: Path) -> N
     home.chmod(0o550)
     document = run_json(home, *PUSHLESS, "--fake")
     home.chmod(0o750)
-    assert (document["status"], document["stored"]) == ("ok", False)
+    assert (document["status"] in MADE_UP, document["stored"]) == (True, False)
     assert "no permission" in document["stored_reason"]
 
 
@@ -166,8 +167,9 @@ def _make_newer(database: Path) -> None:
 def test_people_get_a_line_a_card(tmp_path: Path) -> None:
     done = run_gua(tmp_path, *PUSHLESS, "--fake")
     assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 9
-    assert done.stdout.splitlines()[0].endswith(": ok, 8 cards, stored")
+    head, *lines = done.stdout.splitlines()
+    assert re.search(": (ok|partial), 8 cards, stored$", head)
+    assert len([line for line in lines if not line.startswith("  !")]) == 8
 
 
 def test_the_interval_of_a_timer_has_the_limits_of_the_daemons(tmp_path: Path) -> None:

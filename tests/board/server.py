@@ -18,6 +18,7 @@ from tests.board.contract import additions_in, faults_of
 
 CLAIM = "/agent/v1/enrollments/claim"
 OBSERVATIONS = "/agent/v1/observations"
+SLOW_S = 0.1
 
 
 class Misdeed(enum.Enum):
@@ -35,6 +36,7 @@ class Misdeed(enum.Enum):
     RESET = "the connection is reset"
     NOT_HTTP = "another protocol"
     SILENCE = "nothing for ever"
+    SLOW = "what is right, after a while"
     DRIBBLED_HEADER = "a letter at a time, for ever"
     DRIBBLED_BODY = "the same after the header"
 
@@ -57,6 +59,7 @@ class Board:
         self.misdeed: Optional[Misdeed] = None
         self.next_misdeed: Callable[[], Optional[Misdeed]] = lambda: self.misdeed
         self.detail = "no, because of %s"
+        self.location = ""  # where a redirect leads to; empty: to itself
         self.url = ""
         self.ended = threading.Event()
 
@@ -110,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(misdeed.value, int):
             told = (self.headers.get("Authorization") or data)[-200:]
             detail = board.detail % told if "%s" in board.detail else board.detail
-            self._send(misdeed.value, {"detail": detail}, location=f"{board.url}/elsewhere")
+            self._send(misdeed.value, {"detail": detail}, location=board.location or f"{board.url}/elsewhere")
         elif misdeed is Misdeed.LOGIN_PAGE:
             self._send_raw(200, b"<html>sign in</html>", "text/html; charset=utf-8")
         elif misdeed is Misdeed.NOT_JSON:
@@ -122,6 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"220 mail.example.org ESMTP\r\n")
         elif misdeed is Misdeed.SILENCE:
             board.ended.wait()
+        elif misdeed is Misdeed.SLOW:
+            board.ended.wait(SLOW_S)
+            self._send(*board.answer(urlsplit(self.path).path, self.headers.get("Authorization"), json.loads(data)))
         else:
             self._dribble(board, "Content-Length: 100000\r\n\r\n" if misdeed is Misdeed.DRIBBLED_BODY else "X-Slow: ")
 

@@ -14,6 +14,7 @@ from gua.text import shown
 
 if TYPE_CHECKING:
     from gua.cloud.config import CloudConfig
+    from gua.cloud.config_file import ConfigWriter
     from gua.cloud.token import Token
 
 # Longer than any token; what is piped in by mistake must not be read without end.
@@ -38,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Enrol, or check. Exit status 1 when the board refuses or cannot be reached, 2 when enrolled already."""
     from gua.cloud.config import config_path
+    from gua.cloud.config_file import open_config_writer, refuse_other_file
     from gua.cloud.server_url import check_server_url
     from gua.privileges import become_owner, owner_of
 
@@ -52,40 +54,43 @@ def run(options: argparse.Namespace) -> int:
     owner = None
     if become_owner(path) is None:
         owner = owner_of(database)  # the daemon's user, when root keeps the file where only root may write
+    refuse_other_file(path)
     _refuse_second(path, force=options.force)
-    config = _enroll(path, url, _to_token(_ask_token() if given is None else given), _facts(options.hostname), owner)
+    token = _to_token(_ask_token() if given is None else given)
+    with open_config_writer(path, owner) as writer:
+        _refuse_second(path, force=options.force)  # somebody else may have been quicker
+        replaces = path.exists()
+        config = _enroll(writer, path, url, token, _facts(options.hostname))
     sys.stdout.write(
         f"enrolled with {config.server_url} as {shown(config.display_name)} ({shown(config.host_id)}), "
         f"token {config.shown_prefix}..., kept in {shown(str(path), 200)}\n"
     )
+    if replaces:
+        tell("a daemon with --cloud goes over to it when it is reloaded, or when the board refuses the old token")
     return int(ExitStatus.OK)
 
 
 def _enroll(
-    path: Path, url: str, token: Token, facts: Mapping[str, Optional[str]], owner: Optional[tuple[int, int]]
+    writer: ConfigWriter, path: Path, url: str, token: Token, facts: Mapping[str, Optional[str]]
 ) -> CloudConfig:
-    """Claim and keep. The file is made first, so that as little as possible can fail once the token is used."""
+    """Claim and keep. The file is made already, so that as little as possible can fail once the token is used."""
     from gua.cloud.client import BoardClient
-    from gua.cloud.config import open_config_writer
 
-    with open_config_writer(path, owner) as writer:
-        try:
-            claimed = BoardClient(url).claim(token, facts)
-        except BoardFailed as exc:
-            if exc.answered:
-                raise
-            # Its request may have got there: who tries again and is refused shall know why
-            raise BoardFailed(
-                f"{exc}. Try again; if the token is refused then, it was used up: ask for another"
-            ) from exc
-        config = _to_config(claimed, url)
-        try:
-            writer.save(config)
-        except OSError as exc:
-            raise GuaError(
-                f"the board took this host, but {shown(str(path), 200)} cannot be written: {exc.strerror}. "
-                "The one-time token is used up now: make room there, and ask for another one"
-            ) from exc
+    try:
+        claimed = BoardClient(url).claim(token, facts)
+    except BoardFailed as exc:
+        if exc.answered:
+            raise
+        # Its request may have got there: who tries again and is refused shall know why
+        raise BoardFailed(f"{exc}. Try again; if the token is refused then, it was used up: ask for another") from exc
+    config = _to_config(claimed, url)
+    try:
+        writer.save(config)
+    except OSError as exc:
+        raise GuaError(
+            f"the board took this host, but {shown(str(path), 200)} cannot be written: {exc.strerror}. "
+            "The one-time token is used up now: make room there, and ask for another one"
+        ) from exc
     return config
 
 

@@ -18,19 +18,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Remove the enrolment, whatever state it is in. Not to be enrolled is no failure."""
     from gua.cloud.config import config_path
+    from gua.cloud.config_file import remove_config
     from gua.privileges import become_owner
 
     path = config_path(options.config, locate_database(options, open_settings(options)).path)
     become_owner(path)
     try:
-        path.unlink()
-    except FileNotFoundError:
-        sys.stdout.write("this host is not enrolled with a board\n")
-        return int(ExitStatus.OK)
+        was_enrolled = remove_config(path)
     except OSError as exc:
         raise GuaError(f"{shown(str(path), 200)} cannot be removed: {exc.strerror}") from exc
+    if not was_enrolled:
+        sys.stdout.write("this host is not enrolled with a board\n")
+        return int(ExitStatus.OK)
     sys.stdout.write(
-        f"{shown(str(path), 200)} is gone. A daemon that runs with --cloud pushes until it is restarted; "
-        "the board knows the token until it is revoked there\n"
+        f"{shown(str(path), 200)} is gone. A daemon that runs with --cloud pushes until it is reloaded or "
+        "stopped; the board knows the token until it is revoked there\n"
     )
     return int(ExitStatus.OK)

@@ -63,7 +63,7 @@ class BoardClient:
 
         Raises BoardFailed; TokenRefused is for this host's own token and not raised here.
         """
-        body = {name: text[:limit] for name, limit in _FACTS.items() for text in [facts.get(name)] if text}
+        body = {name: shown(text, limit) for name, limit in _FACTS.items() for text in [facts.get(name)] if text}
         answer = self._post(CLAIM_PATH, {"enrollmentToken": enrollment_token.reveal(), **body}, None)
         _check(answer, self._server_url, enrollment_token, claiming=True)
         document = _document(answer.body)
@@ -180,7 +180,7 @@ def _check(answer: Answer, server_url: str, token: Optional[Token], *, claiming:
         return
     if 300 <= status < 400:
         raise BoardFailed(
-            f"{server_url} sends elsewhere ({_origin(answer.location)}), which is not followed; "
+            f"{server_url} sends elsewhere ({_origin(_hidden(answer.location, token))}), which is not followed; "
             "enrol with the URL that the board itself answers at"
         )
     detail = _detail(answer.body)
@@ -188,7 +188,7 @@ def _check(answer: Answer, server_url: str, token: Optional[Token], *, claiming:
     if status in (401, 403) and not claiming:
         raise TokenRefused(f"{server_url} refuses this host's token ({told}); run `gua enroll --force` with a new one")
     if status in _REFUSED and not claiming:
-        raise PayloadRefused(f"{server_url} refuses what was sent ({told})", _names(answer.body))
+        raise PayloadRefused(f"{server_url} refuses what was sent ({told})", _names(answer.body, token))
     failure = BoardFailed(f"{server_url} answered {told}")
     failure.retry_after_s = answer.retry_after_s
     raise failure
@@ -232,12 +232,11 @@ def _detail(body: bytes) -> str:
     return "; ".join(f"{_path(entry)}: {entry.get('msg', '')}" for entry in _entries(detail))
 
 
-def _names(body: bytes) -> tuple[str, ...]:
+def _names(body: bytes, token: Optional[Token]) -> tuple[str, ...]:
     """What a refusal's detail names: paths such as `gpus.0.usageState`, or the words of its text."""
     detail = (_document(body) or {}).get("detail")
-    if isinstance(detail, str):
-        return (detail,)
-    return tuple(_path(entry) for entry in _entries(detail))
+    found = [detail] if isinstance(detail, str) else [_path(entry) for entry in _entries(detail)]
+    return tuple(_hidden(name, token) for name in found)
 
 
 def _entries(detail: Any) -> Sequence[Mapping[str, Any]]:

@@ -6,14 +6,14 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Optional
 
 from gua.cloud.server_url import check_server_url
 from gua.cloud.token import Token
-from gua.errors import ConfigError, EnrolmentForbidden, GuaError, NotEnrolled, UsageError
+from gua.errors import ConfigError, EnrolmentForbidden, NotEnrolled, UsageError
 from gua.host import read_machine_id
 from gua.text import shown
 
@@ -73,7 +73,7 @@ def load_config(
     here = read_machine_id() if machine_id is None else machine_id
     if config.machine_id and here and config.machine_id != here:
         raise ConfigError(
-            f"{_named(path)} was made on another machine and copied here, so that two hosts would be one on the board; "
+            f"{named(path)} was made on another machine and copied here, so that two hosts would be one on the board; "
             "run `gua enroll --force` with a token for this host"
         )
     return config
@@ -86,7 +86,7 @@ def parse_config(text: str, path: Path) -> CloudConfig:
     if missing:
         what = "is empty" if not text.strip() else "is damaged or no enrolment" if not fields else "lacks "
         what += ", ".join(missing) if fields else ""
-        raise ConfigError(f"{_named(path)} {what}; run `gua enroll --force` with a new one-time token")
+        raise ConfigError(f"{named(path)} {what}; run `gua enroll --force` with a new one-time token")
     machine_id = fields.get("machineId")
     try:
         return CloudConfig(
@@ -98,10 +98,10 @@ def parse_config(text: str, path: Path) -> CloudConfig:
             machine_id=machine_id if isinstance(machine_id, str) else "",
         )
     except UsageError as exc:
-        raise ConfigError(f"{_named(path)}: serverUrl: {exc}") from exc
+        raise ConfigError(f"{named(path)}: serverUrl: {exc}") from exc
     except ValueError:
         pass
-    raise ConfigError(f"{_named(path)}: agentToken is none; run `gua enroll --force` with a new one-time token")
+    raise ConfigError(f"{named(path)}: agentToken is none; run `gua enroll --force` with a new one-time token")
 
 
 def _fields(text: str) -> Mapping[str, Any]:
@@ -122,73 +122,34 @@ def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> s
     except (FileNotFoundError, NotADirectoryError):
         pass
     except PermissionError as exc:
-        raise EnrolmentForbidden(f"{_named(path)} is not for this user; it is the daemon's user's alone") from exc
+        raise EnrolmentForbidden(f"{named(path)} is not for this user; it is the daemon's user's alone") from exc
     except OSError as exc:
-        raise ConfigError(f"{_named(path)} cannot be read: {exc.strerror}") from exc
-    raise NotEnrolled(f"this host is not enrolled with a board ({_named(path)} is not there); run `gua enroll` first")
+        raise ConfigError(f"{named(path)} cannot be read: {exc.strerror}") from exc
+    raise NotEnrolled(f"this host is not enrolled with a board ({named(path)} is not there); run `gua enroll` first")
 
 
 def _check_rights(file: IO[bytes], path: Path, warn: Callable[[str], None], *, repair: bool) -> None:
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"{_named(path)} is no ordinary file; name another with --config")
+        raise ConfigError(f"{named(path)} is no ordinary file; name another with --config")
     if status.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(f"{_named(path)} belongs to uid {status.st_uid}, who could send this host's state elsewhere")
+        raise ConfigError(f"{named(path)} belongs to uid {status.st_uid}, who could send this host's state elsewhere")
     open_to = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     if not open_to:
         return
     mode = f"{stat.S_IMODE(status.st_mode):04o}"
     if not repair:
-        warn(f"{_named(path)} has mode {mode}: others can read this host's token; chmod 0600 it")
+        warn(f"{named(path)} has mode {mode}: others can read this host's token; chmod 0600 it")
         return
     try:
         os.fchmod(file.fileno(), MODE)
     except PermissionError as exc:
         raise ConfigError(
-            f"{_named(path)} has mode {mode} and is not ours: others can read the token; have its owner chmod 0600 it"
+            f"{named(path)} has mode {mode} and is not ours: others can read the token; have its owner chmod 0600 it"
         ) from exc
-    warn(f"{_named(path)} had mode {mode}, others could read this host's token: now 0600; enrol anew to be safe")
+    warn(f"{named(path)} had mode {mode}, others could read this host's token: now 0600; enrol anew to be safe")
 
 
-class ConfigWriter:
-    """Writes the enrolment of this host; what can fail fails before the one-time token is used, where possible."""
-
-    def __init__(self, path: Path, handle: int, beside: Path) -> None:
-        self._path, self._handle, self._beside = path, handle, beside
-
-    def save(self, config: CloudConfig) -> None:
-        """Put it in place. Raises OSError."""
-        rest = config.to_json().encode("ascii")
-        while rest:
-            rest = rest[os.write(self._handle, rest) :]
-        os.fsync(self._handle)
-        os.replace(self._beside, self._path)
-
-
-@contextlib.contextmanager
-def open_config_writer(path: Path, owner: Optional[tuple[int, int]] = None) -> Iterator[ConfigWriter]:
-    """A writer with a private file already open beside `path`; nothing is left of it when nothing was saved.
-
-    owner: uid and gid that the file shall belong to. Raises GuaError where no file can be made.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(0, "a directory")
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
-    except OSError as exc:
-        raise GuaError(f"{_named(path)} cannot be written: {exc.strerror}; name another with --config") from exc
-    try:
-        os.fchmod(handle, MODE)
-        if owner is not None:
-            os.fchown(handle, *owner)
-        yield ConfigWriter(path, handle, beside)
-    finally:
-        os.close(handle)
-        with contextlib.suppress(OSError):
-            beside.unlink()
-
-
-def _named(path: Path) -> str:
+def named(path: Path) -> str:
+    """The path as messages have it."""
     return shown(str(path), 200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections.abc import Callable
 from typing import Optional
 
 from gua.clock import Clock
@@ -14,6 +15,7 @@ from gua.cloud.sender import PayloadUnbuildable, StateSender, open_sender
 from gua.config import Settings
 from gua.errors import GuaError, PayloadRefused, TokenRefused
 from gua.model import Tick
+from gua.text import shown
 
 logger = logging.getLogger(__name__)
 
@@ -144,8 +146,13 @@ def _pushes(failures: int) -> str:
     return "1 failed push" if failures == 1 else f"{failures} failed pushes"
 
 
-def open_pusher(settings: Settings, cloud_config: CloudConfig, clock: Clock) -> Pusher:
-    """The pusher of a daemon, at work. Contacts nobody before the first state is offered."""
-    logger.info("pushing to %s as %s", cloud_config.server_url, cloud_config.display_name)
-    sender = open_sender(cloud_config, logger.warning)
+def open_pusher(
+    settings: Settings, cloud_config: CloudConfig, clock: Clock, renew: Optional[Callable[[], CloudConfig]] = None
+) -> Pusher:
+    """The pusher of a daemon, at work. Contacts nobody before the first state is offered.
+
+    renew: the enrolment there is now, for when the board refuses this one.
+    """
+    logger.info("pushing to %s as %s", cloud_config.server_url, shown(cloud_config.display_name))
+    sender = open_sender(cloud_config, logger.warning, renew)
     return Pusher(sender, clock, settings.interval_ms / 1000)

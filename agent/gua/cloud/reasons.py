@@ -43,6 +43,8 @@ def _words(cause: BaseException) -> Optional[str]:
         return "it does not answer in time"
     if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException) and cause.errno:
         return _WORDS.get(cause.errno) or cause.strerror
+    if isinstance(cause, requests.exceptions.InvalidSchema):
+        return "the proxy is of a kind that cannot be used (SOCKS needs PySocks); name an HTTP proxy in https_proxy"
     if isinstance(cause, (requests.exceptions.InvalidURL, requests.exceptions.InvalidProxyURL, UnicodeError)):
         return "its address, or the proxy's, is not one"
     name = type(cause).__name__

@@ -11,7 +11,7 @@ from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
 from gua.cloud.payload import Payload, Sender, to_payload
 from gua.cloud.server_url import is_plain_http
-from gua.errors import GuaError, PayloadRefused
+from gua.errors import GuaError, PayloadRefused, TokenRefused
 from gua.host import hostname
 from gua.model import Tick
 from gua.text import shown
@@ -34,19 +34,48 @@ class PayloadUnbuildable(GuaError):
 class StateSender:
     """Sends states to the board of one enrolment.
 
-    tell: given a line where people should know something that is no failure.
+    tell: given a line where people should know something that is no failure. renew: the enrolment that there is now,
+    asked when the board refuses the one in use; raises GuaError where there is none.
     """
 
-    def __init__(self, config: CloudConfig, client: BoardClient, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: CloudConfig,
+        client: BoardClient,
+        tell: Callable[[str], None],
+        renew: Optional[Callable[[], CloudConfig]] = None,
+    ) -> None:
         self._config = config
         self._client = client
         self._tell = tell
+        self._renew = renew
         self._revision = _NEWEST_REVISION
         self._left_out: frozenset[str] = frozenset()
         self._driver_version: Optional[str] = None
 
     def send(self, tick: Tick, *, broken: bool = False) -> None:
         """Send it. broken: see `to_payload`. Raises BoardFailed, PayloadUnbuildable."""
+        try:
+            self._send(tick, broken)
+        except TokenRefused:
+            if not self._is_renewed():
+                raise
+            self._send(tick, broken)
+
+    def _is_renewed(self) -> bool:
+        """Whether somebody did meanwhile what a refusal asks for, `gua enroll`; from now on that counts."""
+        try:
+            config = None if self._renew is None else self._renew()
+        except GuaError:
+            return False  # the refusal is what must be told
+        if config is None or config == self._config:
+            return False
+        self._config, self._client, self._revision = config, BoardClient(config.server_url), _NEWEST_REVISION
+        self._tell(f"this host was enrolled anew: pushing to {config.server_url} as {shown(config.display_name)}")
+        _warn_of_plain_http(config, self._tell)
+        return True
+
+    def _send(self, tick: Tick, broken: bool) -> None:
         payload = self._build(tick, broken)
         try:
             self._client.push(payload.body, self._config.agent_token)
@@ -81,11 +110,17 @@ class StateSender:
         self._left_out = left_out
 
 
-def open_sender(config: CloudConfig, tell: Callable[[str], None]) -> StateSender:
-    """The sender of an enrolment. Contacts nobody yet."""
+def open_sender(
+    config: CloudConfig, tell: Callable[[str], None], renew: Optional[Callable[[], CloudConfig]] = None
+) -> StateSender:
+    """The sender of an enrolment. renew: see there. Contacts nobody yet."""
+    _warn_of_plain_http(config, tell)
+    return StateSender(config, BoardClient(config.server_url), tell, renew)
+
+
+def _warn_of_plain_http(config: CloudConfig, tell: Callable[[str], None]) -> None:
     if is_plain_http(config.server_url):
         tell(f"{config.server_url} is not encrypted: everybody on the way can read this host's token")
-    return StateSender(config, BoardClient(config.server_url), tell)
 
 
 def names_an_addition(names: tuple[str, ...]) -> bool:

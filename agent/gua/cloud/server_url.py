@@ -44,6 +44,12 @@ def is_plain_http(url: str) -> bool:
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
+def is_plain_loopback(url: str) -> bool:
+    """Whether they would travel readable, but within this machine only, as long as no proxy is asked."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and is_loopback(parts.hostname or "")
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name means this machine itself, whatever a name service says."""
     if host == "localhost":

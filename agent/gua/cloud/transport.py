@@ -13,6 +13,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 
+from gua.cloud.server_url import is_plain_loopback
 from gua.errors import ConfigError
 from gua.text import shown
 
@@ -33,8 +34,9 @@ class Transport:
         with requests.Session() as session:
             # Else .netrc would replace our Authorization. What else it stands for is done here by hand.
             session.trust_env = False
-            session.proxies = get_environ_proxies(url, no_proxy=None)
-            session.verify = _own_bundle() or True
+            # Plain HTTP is allowed to this machine itself because nobody else reads it: no proxy may either
+            session.proxies = {} if is_plain_loopback(url) else get_environ_proxies(url, no_proxy=None)
+            session.verify = _own_bundle()[1] or True
             context = self._trust() if url.startswith("https:") else None
             session.mount(url, _Adapter(context, lines))
             return session.post(
@@ -44,7 +46,7 @@ class Transport:
     def _trust(self) -> ssl.SSLContext:
         """What certificates are checked with; made once, because reading all authorities takes a while."""
         if self._context is None:
-            self._context = _make_context(_own_bundle())
+            self._context = _make_context(*_own_bundle())
         return self._context
 
 
@@ -105,23 +107,31 @@ class _Adapter(HTTPAdapter):
         return {} if self._context is None else {"ssl_context": self._context}
 
 
-def _own_bundle() -> Optional[str]:
+def _own_bundle() -> tuple[str, Optional[str]]:
     """The authorities that the environment names for such programs, and no others then; None: the usual ones.
 
-    Raises ConfigError when they are not there: going on with others would be a surprise.
+    With the variable's name. Raises ConfigError when they are not there: going on with others would be a surprise.
     """
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         path = os.environ.get(name)
         if path:
             if not os.path.exists(path):
                 raise ConfigError(f"{name}: {shown(path, 200)} is not there")
-            return path
-    return None
+            return name, path
+    return "", None
 
 
-def _make_context(bundle: Optional[str]) -> ssl.SSLContext:
-    """Verifying, against the bundle, or else this system's authorities; the library adds those that it carries."""
+def _make_context(name: str, bundle: Optional[str]) -> ssl.SSLContext:
+    """Verifying, against the bundle, or else this system's authorities; the library adds those that it carries.
+
+    Raises ConfigError where the bundle, which the variable of this name names, is none.
+    """
     if bundle is None:
         return ssl.create_default_context()
     place: Mapping[str, Union[str, None]] = {"capath" if os.path.isdir(bundle) else "cafile": bundle}
-    return ssl.create_default_context(**place)  # type: ignore[arg-type]
+    try:
+        return ssl.create_default_context(**place)  # type: ignore[arg-type]
+    except ssl.SSLError as exc:
+        raise ConfigError(f"{name}: {shown(bundle, 200)} holds no certificates in PEM form") from exc
+    except OSError as exc:
+        raise ConfigError(f"{name}: {shown(bundle, 200)} cannot be read: {exc.strerror}") from exc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Optional
 
 from gua.clock import Clock
@@ -13,13 +13,14 @@ from gua.daemon.notify import Notifier
 from gua.daemon.orders import Orders
 from gua.daemon.recorder import Outlet, Recorder
 from gua.daemon.stop import SignalStop
-from gua.errors import GuaError
+from gua.errors import GuaError, NotEnrolled
 from gua.model import KnownDevice, Tick
 from gua.recording import open_source
 from gua.rulebook import RuleBook
 
 if TYPE_CHECKING:
     from gua.cloud.config import CloudConfig
+    from gua.metrics.textfile import Textfile
 
 logger = logging.getLogger(__name__)
 
@@ -63,33 +64,66 @@ class Outlets:
         self._orders, self._clock = orders, clock
         self._board: Optional[Outlet] = None
         self._board_as: Optional[tuple[CloudConfig, int]] = None
-        self._textfile: Optional[Outlet] = None
+        self._textfile: Optional[Textfile] = None
+        self._opened = False
 
     def open(self, settings: Settings) -> Sequence[Outlet]:
-        """All of them, at work. Raises GuaError where a board was asked for and there is no enrolment."""
-        if self._orders.textfile is not None and self._textfile is None:
-            from gua.metrics.textfile import Textfile
+        """All of them, at work. Raises GuaError where a board was asked for and there is no enrolment.
 
-            self._textfile = Textfile(
-                self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user
-            )
-        return self.take(settings)
+        Those that were opened once stay as they are: another database is no reason to end over an enrolment.
+        """
+        if not self._opened:
+            if self._orders.load_cloud is not None:
+                self._push(settings, self._orders.load_cloud, self._orders.load_cloud())
+            if self._orders.textfile is not None:
+                from gua.metrics.textfile import Textfile
+
+                self._textfile = Textfile(
+                    self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user
+                )
+        self._opened = True
+        return self._all()
 
     def take(self, settings: Settings) -> Sequence[Outlet]:
-        """The same under other settings, and with the enrolment that is there now. Raises GuaError, as `open`."""
-        if self._orders.load_cloud is not None:
-            config = self._orders.load_cloud()
-            if self._board_as != (config, settings.interval_ms):
-                from gua.cloud.push import open_pusher
+        """The same under other settings, and with the enrolment that is there now, or none where there is none.
 
-                if self._board is not None:
-                    self._board.close(0.0)  # what it still had is older than what the new one is given next
-                self._board, self._board_as = open_pusher(settings, config, self._clock), (config, settings.interval_ms)
+        Raises GuaError where it cannot be used; then the board stays as it was.
+        """
+        if self._textfile is not None:
+            self._textfile.take(settings)
+        load = self._orders.load_cloud
+        if load is not None:
+            try:
+                self._push(settings, load, load())
+            except NotEnrolled as exc:
+                self._end_pushing()
+                logger.warning("nothing is pushed from now on: %s", exc)
+        return self._all()
+
+    def _push(self, settings: Settings, load: Callable[[], CloudConfig], config: CloudConfig) -> None:
+        if self._board_as == (config, settings.interval_ms):
+            return
+        from gua.cloud.push import open_pusher
+
+        self._end_pushing()
+        self._board, self._board_as = open_pusher(settings, config, self._clock, load), (config, settings.interval_ms)
+
+    def _end_pushing(self) -> None:
+        """What it still has is older than what another one is given next."""
+        if self._board is not None:
+            self._board.close(0.0)
+        self._board, self._board_as = None, None
+
+    def _all(self) -> Sequence[Outlet]:
         return [outlet for outlet in (self._board, self._textfile) if outlet is not None]
 
     def close(self) -> None:
+        """End them all, within the time that one has."""
+        for one in self._all():
+            one.close(0.0)  # they end side by side
+        until_s = self._clock.monotonic_s() + _OUTLET_S
         for outlet, name in ((self._board, "the board"), (self._textfile, "the file of metrics")):
-            if outlet is not None and not outlet.close(_OUTLET_S):
+            if outlet is not None and not outlet.close(max(0.0, until_s - self._clock.monotonic_s())):
                 logger.warning("%s does not take the last state in time: left", name)
 
 

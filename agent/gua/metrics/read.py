@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Optional
 
 from gua.clock import Clock
 from gua.daemon.status import read_status
-from gua.errors import GuaError
 from gua.metrics.build import build_metrics
 from gua.metrics.text import to_text
 from gua.report.build import build_report
@@ -16,9 +14,6 @@ from gua.report.period import named_period
 from gua.report.zones import find_zone, local_zone_name
 from gua.store.database import open_reader
 from gua.store.reader import StoreReader
-from gua.text import shown
-
-FILE_NAME = "gua.prom"
 
 
 def read_metrics(database: Path, clock: Clock, *, scheduler: Optional[str], per_user: bool) -> str:
@@ -55,24 +50,3 @@ def _read_warmth(reader: StoreReader) -> dict[str, tuple[Optional[float], Option
             newest = next((tick for tick in reversed(ticks) if tick.at_ms == row.at_ms), None)
             found[device.uuid] = (newest.power_w, newest.temperature_c) if newest else (None, None)
     return found
-
-
-def write_textfile(directory: Path, text: str) -> None:
-    """Put the file there in one step, for node_exporter to read. Raises GuaError."""
-    path = directory / FILE_NAME
-    # The collector reads *.prom only: what is half written must be called otherwise
-    beside = directory / f".{FILE_NAME}.{os.getpid()}"
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.chmod(0o644)  # the collector is another user
-        os.replace(beside, path)
-    except OSError as exc:
-        beside.unlink(missing_ok=True)
-        raise GuaError(
-            f"{shown(str(path), 200)}: cannot be written: {exc.strerror}; name a directory of this user's"
-        ) from exc
-
-
-def remove_textfile(directory: Path) -> None:
-    """Take the file away: nothing is known any more."""
-    (directory / FILE_NAME).unlink(missing_ok=True)

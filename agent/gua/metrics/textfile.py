@@ -10,25 +10,39 @@ from pathlib import Path
 from gua.clock import Clock
 from gua.config import Settings
 from gua.errors import GuaError
-from gua.metrics.read import read_metrics, remove_textfile, write_textfile
+from gua.metrics.read import read_metrics
+from gua.metrics.write import remove_left_behind, remove_textfile, write_textfile
 from gua.model import Tick
 
 logger = logging.getLogger(__name__)
 
 
+# A tick that is this much overdue will not come soon: the file must say how things stand all the same.
+_OVERDUE = 1.5
+# Nor has anybody who asks for few ticks asked for a file that is old.
+_LONGEST_WAIT_S = 60.0
+# What could not be written anew for as many intervals says nothing of now, and is taken away.
+_STALE_INTERVALS = 3
+
+
 class Textfile:
     """Writes the file anew after every tick, as soon as the one before is written; an end takes it away.
 
-    A `gua.daemon.recorder.Outlet`.
+    While no ticks come (a pause, a host without a card) it is written all the same: else what it says of now would
+    stand for ever. A `gua.daemon.recorder.Outlet`.
     """
 
     def __init__(self, directory: Path, database: Path, clock: Clock, settings: Settings, per_user: bool) -> None:
-        self._directory, self._database, self._clock = directory, database, clock
-        self._scheduler, self._per_user = settings.scheduler, per_user
+        self._directory, self._database, self._clock, self._per_user = directory, database, clock, per_user
+        self._settings = settings
         self._changed, self._closing = threading.Event(), False
-        self._trouble = ""
+        self._trouble, self._written_s = "", clock.monotonic_s()
         self._thread = threading.Thread(target=self._run, name="gua-textfile", daemon=True)
         self._thread.start()
+
+    def take(self, settings: Settings) -> None:
+        """Go on under other settings."""
+        self._settings = settings
 
     def offer(self, tick: Tick) -> None:
         """A tick was taken; the file is written from what is stored."""
@@ -42,30 +56,42 @@ class Textfile:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            remove_left_behind(self._directory)
         while True:
-            self._changed.wait()
+            self._changed.wait(min(_OVERDUE * self._interval_s(), _LONGEST_WAIT_S))
             self._changed.clear()
             if self._closing:
-                with contextlib.suppress(OSError):
-                    remove_textfile(self._directory)
+                self._remove()
                 return
             self._write()
 
+    def _interval_s(self) -> float:
+        return self._settings.interval_ms / 1000
+
     def _write(self) -> None:
         try:
-            text = read_metrics(self._database, self._clock, scheduler=self._scheduler, per_user=self._per_user)
+            text = read_metrics(
+                self._database, self._clock, scheduler=self._settings.scheduler, per_user=self._per_user
+            )
             write_textfile(self._directory, text)
         except GuaError as exc:
-            self._say(str(exc))
+            self._failed(str(exc))
         except Exception as exc:  # noqa: BLE001 - no defect of ours may end the writing for the rest of a year
-            self._say(f"{type(exc).__name__}: {exc}")
+            self._failed(f"{type(exc).__name__}: {exc}")
         else:
             if self._trouble:
                 logger.info("metrics are written again")
-            self._trouble = ""
+            self._trouble, self._written_s = "", self._clock.monotonic_s()
 
-    def _say(self, trouble: str) -> None:
+    def _failed(self, trouble: str) -> None:
         """Told when it changes, not at every tick."""
         if trouble != self._trouble:
             logger.warning("metrics are not written: %s", trouble)
         self._trouble = trouble
+        if self._clock.monotonic_s() - self._written_s > _STALE_INTERVALS * self._interval_s():
+            self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            remove_textfile(self._directory)

@@ -64,6 +64,16 @@ def test_a_misdeed_is_told_in_words(board: Board, misdeed: Misdeed, kind: type, 
     assert (len(board.paths), board.taken) == (1, [])  # neither repeated nor followed
 
 
+@pytest.mark.parametrize(
+    ("misdeed", "told"), [(Misdeed.REDIRECT, f"https://{AGENT_TOKEN}.example.org/"), (Misdeed.UNPROCESSABLE, "%s")]
+)
+def test_no_part_of_an_error_bears_the_token(board: Board, misdeed: Misdeed, told: str) -> None:
+    """Nor does what is kept in it to be looked at later."""
+    board.misdeed, board.detail, board.location = misdeed, told, told
+    error = failure(board.url)
+    assert AGENT_TOKEN.lower() not in f"{error} {vars(error)} {error.args}".lower()
+
+
 def test_a_board_may_ask_for_patience(board: Board) -> None:
     board.misdeed = Misdeed.TOO_MANY
     assert failure(board.url).retry_after_s == 120
@@ -115,9 +125,15 @@ def test_a_certificate_for_another_name_is_refused(tmp_path: Path, monkeypatch: 
     assert board.paths == []
 
 
-def test_authorities_that_are_not_there_are_told(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere.pem")
-    assert "REQUESTS_CA_BUNDLE" in str(failure(board.url))
+def test_authorities_that_are_not_there_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torn.pem").write_text("-----BEGIN CERTIFICATE-----\nMIIB")
+    (tmp_path / "empty.pem").write_text("")
+    told = {"nowhere.pem": "is not there", "torn.pem": "no certificates", "empty.pem": "no certificates"}
+    for name, words in told.items():
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / name))
+        error = str(failure("https://127.0.0.1:9"))
+        assert f"REQUESTS_CA_BUNDLE: {tmp_path / name}" in error
+        assert words in error
 
 
 def test_the_environments_proxy_is_used(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +141,25 @@ def test_the_environments_proxy_is_used(board: Board, monkeypatch: pytest.Monkey
     monkeypatch.setenv("http_proxy", board.url)
     push("http://board.example.org")
     assert board.paths[0][0] == "http://board.example.org/agent/v1/observations"
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    push(board.url)
-    assert board.paths[1][0] == "/agent/v1/observations"
+    monkeypatch.setenv("no_proxy", "example.org")
+    assert "cannot be reached" in str(failure("http://nowhere.example.org:9"))
+    assert len(board.paths) == 1
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "ALL_PROXY"])
+def test_what_stays_on_this_machine_unencrypted_is_shown_to_no_proxy(
+    board: Board, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A second board stands in for the proxy, which could read the token."""
+    with running_board() as proxy:
+        monkeypatch.setenv(name, proxy.url)
+        push(board.url)
+    assert (len(board.taken), proxy.paths) == (1, [])
+
+
+def test_a_proxy_of_another_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "socks5h://127.0.0.1:9")
+    assert "SOCKS" in str(failure("https://board.example.org"))
 
 
 def test_a_certificate_is_verified_behind_a_proxy_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +185,24 @@ def test_the_password_file_is_not_used(board: Board, tmp_path: Path, monkeypatch
     assert board.paths[0][1] == f"Bearer {AGENT_TOKEN}"
     BoardClient(board.url).probe(None)
     assert board.paths[1][1] is None
+
+
+def test_what_a_claim_tells_of_the_host_is_short_and_plain_text(board: Board) -> None:
+    """A name on the command line may be any bytes; halves of letters are no text that a board could keep."""
+    board.one_time.add("gua_enroll_once")
+    BoardClient(board.url).claim(
+        Token("gua_enroll_once"), {"hostname": "n\udcff" + "o" * 300, "agentVersion": "1", "driverVersion": None}
+    )
+    (claim,) = board.claims
+    assert claim["hostname"].startswith("n\\xffo")
+    assert len(claim["hostname"]) == 255
+    assert set(claim) == {"enrollmentToken", "hostname", "agentVersion"}
+
+
+def test_a_slow_board_is_waited_for(board: Board) -> None:
+    board.misdeed = Misdeed.SLOW
+    push(board.url)
+    assert board.taken == [BODY]
 
 
 def test_a_probe_leaves_the_state_alone(board: Board) -> None:

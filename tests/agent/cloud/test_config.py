@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from gua.cloud.config import CloudConfig, config_path, load_config, open_config_writer
+from gua.cloud.config import CloudConfig, config_path, load_config
+from gua.cloud.config_file import open_config_writer, remove_config
 from gua.cloud.token import Token
-from gua.errors import ConfigError, NotEnrolled
+from gua.errors import ConfigError, GuaError, NotEnrolled, UsageError
 from tests.agent.cloud.enrolled import AGENT_TOKEN, write_enrolment
+from tests.agent.running import PACKAGES
 
 URL = "https://board.example.org"
 
@@ -110,6 +114,75 @@ def test_a_writer_that_saved_nothing_leaves_nothing(tmp_path: Path) -> None:
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["cloud.json"]
     assert (tmp_path / "cloud.json").read_text() == before
+
+
+def test_what_a_killed_one_left_is_used_up(tmp_path: Path) -> None:
+    """A token may be in it; and its name may not be in the way of the next enrolment."""
+    left = tmp_path / ".cloud.json.new"
+    left.write_text("x" * 5000)
+    config = CloudConfig(URL, "host-1", "node-1", Token(AGENT_TOKEN), "gua_a", "here")
+    with open_config_writer(tmp_path / "cloud.json") as writer:
+        writer.save(config)
+    assert [path.name for path in tmp_path.iterdir()] == ["cloud.json"]
+    assert load(tmp_path / "cloud.json")[0] == config
+    left.write_text(AGENT_TOKEN)
+    assert remove_config(tmp_path / "cloud.json") is True
+    assert list(tmp_path.iterdir()) == []
+    assert remove_config(tmp_path / "cloud.json") is False
+
+
+def test_a_full_disk_is_found_before_the_board_is_asked(tmp_path: Path) -> None:
+    """By a limit to the size of this process's files, which a full disk answers alike: as an error of the system."""
+    code = (
+        "import pathlib, resource, signal, sys; from gua.cloud import config_file; from gua.errors import GuaError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "with config_file.open_config_writer(pathlib.Path(sys.argv[1])): print('let in')\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": PACKAGES}
+    line = [sys.executable, "-c", code, str(tmp_path / "cloud.json")]
+    done = subprocess.run(line, env=environ, capture_output=True, text=True)
+    assert "cannot be written: File too large; make room" in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_at_a_time_are_not_let_in(tmp_path: Path) -> None:
+    path = tmp_path / "cloud.json"
+    with open_config_writer(path) as first:
+        with pytest.raises(GuaError, match="another `gua enroll`"), open_config_writer(path):
+            pass
+        first.save(CloudConfig(URL, "host-1", "node-1", Token(AGENT_TOKEN), "gua_a"))
+        with open_config_writer(path) as second:  # its name is free again, and stays the second one's
+            pass
+        assert second.saved is False
+    assert [one.name for one in tmp_path.iterdir()] == ["cloud.json"]
+
+
+def test_a_file_that_was_put_there_to_read_along_is_not_used(tmp_path: Path) -> None:
+    secret, beside = tmp_path / "other", tmp_path / ".cloud.json.new"
+    secret.write_text("precious")
+    for put in (lambda: os.link(secret, beside), lambda: beside.symlink_to(secret), lambda: os.mkfifo(beside)):
+        put()
+        with pytest.raises(GuaError), open_config_writer(tmp_path / "cloud.json"):
+            pass
+        beside.unlink()
+    assert secret.read_text() == "precious"
+
+
+@pytest.mark.parametrize("text", ["[daemon]\ninterval = '30s'\n", "\n# settings\n"])
+def test_a_file_of_another_kind_is_neither_replaced_nor_removed(tmp_path: Path, text: str) -> None:
+    """`--config` is the enrolment, `--settings` the settings: whoever mixes them up must not lose the latter."""
+    path = tmp_path / "agent.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="something else"), open_config_writer(path):
+        pass
+    with pytest.raises(UsageError, match="something else"):
+        remove_config(path)
+    assert path.read_text() == text
+    for torn in ("", "\0" * 300, ' {"serverUrl'):
+        path.write_text(torn)
+        assert remove_config(path) is True
 
 
 def test_where_it_is_kept() -> None:

@@ -16,12 +16,13 @@ from gua.cloud.config import CloudConfig
 from gua.cloud.push import Pusher, open_pusher
 from gua.cloud.sender import StateSender, names_an_addition
 from gua.config import load_settings
+from gua.errors import ConfigError, TokenRefused
 from gua.model import Fault, FaultKind, TickStatus
 from gua.units import to_iso
 from tests.agent.cloud.enrolled import AGENT_TOKEN
 from tests.agent.running import PATIENCE_S, wait_until
 from tests.agent.store.ticks import MONDAY, SECOND, card, holder, tick
-from tests.board import Board, Misdeed
+from tests.board import Board, Misdeed, running_board
 
 HELD = card("GPU-a", 3, (holder("ada", 7, memory_mb=None),))
 
@@ -108,6 +109,36 @@ def test_a_refused_token_is_loud_and_waits_long(board: Board, pusher: Pusher, ca
         pusher.offer(state(number))
     assert pusher._not_before_s - SystemClock().monotonic_s() > 60  # at least half of five minutes lay ahead
     assert len(board.paths) == 1
+
+
+def test_a_refusal_stands_where_nobody_enrolled_anew(board: Board, enrolment: CloudConfig) -> None:
+    """And it is what is told, whatever became of the file meanwhile."""
+    board.agents.clear()
+
+    def torn() -> CloudConfig:
+        raise ConfigError("cloud.json is damaged")
+
+    for renew in (torn, lambda: enrolment):
+        told: list[str] = []
+        sender = StateSender(enrolment, BoardClient(enrolment.server_url), told.append, renew)
+        board.paths.clear()
+        with pytest.raises(TokenRefused):
+            sender.send(state(1))
+        assert (len(board.paths), told) == (1, [])
+
+
+def test_a_new_enrolment_may_lead_to_a_newer_board(board: Board, enrolment: CloudConfig) -> None:
+    """What the old one did not know is told again."""
+    with running_board() as newer:
+        newer.agents[AGENT_TOKEN] = "host-1"
+        moved, told = replace(enrolment, server_url=newer.url), list[str]()
+        sender = StateSender(enrolment, BoardClient(enrolment.server_url), told.append, lambda: moved)
+        board.revision = 1
+        sender.send(state(1))
+        board.agents.clear()
+        sender.send(state(2))
+    assert "usageState" in newer.taken[0]["gpus"][0]
+    assert newer.url in told[-1]
 
 
 @pytest.mark.parametrize("misdeed", [Misdeed.TOO_LARGE, Misdeed.UNPROCESSABLE])

@@ -27,9 +27,8 @@ from tests.board import Board, Misdeed
 STATE = tick(MONDAY, card())
 SECRETS = (AGENT_TOKEN, ONE_TIME)
 # Boards that answer at once, and quote in their refusal what they were sent.
-QUICK = [
-    misdeed for misdeed in Misdeed if misdeed not in (Misdeed.SILENCE, Misdeed.DRIBBLED_HEADER, Misdeed.DRIBBLED_BODY)
-]
+_PATIENT = (Misdeed.SLOW, Misdeed.SILENCE, Misdeed.DRIBBLED_HEADER, Misdeed.DRIBBLED_BODY)
+QUICK = [misdeed for misdeed in Misdeed if misdeed not in _PATIENT]
 
 
 def leaks(text: str) -> list[str]:

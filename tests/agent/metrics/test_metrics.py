@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,12 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gua.clock import SystemClock
+from gua.config import load_settings
 from gua.errors import GuaError
 from gua.metrics import names
 from gua.metrics.build import build_metrics
 from gua.metrics.names import METRICS
-from gua.metrics.read import FILE_NAME, read_metrics, remove_textfile, write_textfile
+from gua.metrics.read import read_metrics
 from gua.metrics.text import to_text
+from gua.metrics.textfile import Textfile
+from gua.metrics.write import FILE_NAME, remove_left_behind, remove_textfile, write_textfile
+from tests.agent.running import PATIENCE_S, wait_until
 from tests.agent.store.opened import SetClock, stored
 from tests.agent.store.ticks import MINUTE, MONDAY, SECOND, holder, tick
 from tests.agent.store.ticks import card as card_tick
@@ -190,6 +196,29 @@ def test_the_file_is_replaced_in_one_step_and_readable_by_the_collector(tmp_path
     remove_textfile(tmp_path)
     remove_textfile(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_put_there_is_not_written_through_and_what_was_left_goes(tmp_path: Path) -> None:
+    precious, mine = tmp_path / "precious", f".gua.prom.{os.getpid()}"
+    precious.write_text("history")
+    (tmp_path / mine).symlink_to(precious)
+    write_textfile(tmp_path, "one 1\n")
+    assert precious.read_text() == "history"
+    left, at_work = tmp_path / ".gua.prom.left", tmp_path / ".gua.prom.work"
+    for path in (left, at_work):
+        path.touch()
+    os.utime(left, (1, 1))
+    remove_left_behind(tmp_path)
+    assert (left.exists(), at_work.exists()) == (False, True)
+
+
+def test_what_cannot_be_written_anew_does_not_stand_for_ever(tmp_path: Path) -> None:
+    """The database is gone for good; the file of its last minute would say "active" for the rest of the year."""
+    (tmp_path / FILE_NAME).write_text("gua_daemon_running 1\n")
+    settings = load_settings(environ={"GUA_DAEMON_INTERVAL": "100ms"})
+    textfile = Textfile(tmp_path, tmp_path / "no.db", SystemClock(), settings, False)
+    wait_until(lambda: not (tmp_path / FILE_NAME).exists(), "the file to go")
+    assert textfile.close(PATIENCE_S)
 
 
 def test_a_directory_that_is_not_there_is_one_line(tmp_path: Path) -> None:

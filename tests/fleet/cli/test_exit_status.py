@@ -53,7 +53,8 @@ def test_a_fleet_that_is_left_alone_did_not_answer(tmp_path: Path, command: Comm
     ("name", "body"),
     [
         ("doctor", NOT_READY),
-        ("sync-once", OBSERVATION.replace('"not-enrolled"', '"failed: no board"')),
+        ("sync-once", OBSERVATION.replace('"not-enrolled"', '"failed", "reason": "no board"')),
+        ("sync-once", OBSERVATION.replace('"not permitted"', '"disk full", store_failed=True')),
         ("sync-once", OBSERVATION.replace('"partial"', '"error"').replace("cards=cards", "cards=[]")),
         (
             "status",

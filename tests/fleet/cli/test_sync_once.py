@@ -16,7 +16,10 @@ PAUSED = """
 sys.stdout.write(frame({"schema": "gua.error/1", "code": "paused", "message": "paused by root", "exit_status": 4}))
 sys.exit(4)
 """
-PUSH_FAILED = OBSERVATION.replace('"not-enrolled"', '"failed: no board"').replace("stored=False", "stored=True")
+PUSH_FAILED = OBSERVATION.replace('"not-enrolled"', '"failed", "reason": "no board"').replace(
+    "stored=False", "stored=True"
+)
+FULL = OBSERVATION.replace('"not permitted"', '"disk full", store_failed=True')
 
 
 @pytest.fixture(autouse=True)
@@ -26,13 +29,15 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.processes
 def test_measuring_storing_and_pushing_are_told_apart_and_a_pause_is_no_failure(tmp_path: Path) -> None:
-    hosts = str(_inventory(tmp_path, {"a": OBSERVATION, "p": PAUSED, "f": PUSH_FAILED}))
+    hosts = str(_inventory(tmp_path, {"a": OBSERVATION, "p": PAUSED, "f": PUSH_FAILED, "d": FULL}))
     done = _run(tmp_path, "sync-once", "--hosts", hosts)
     assert done.stdout.splitlines()[0] == (
-        "3 hosts: 2 measured, 1 paused (p); stored on 1; push: 1 not-enrolled, 1 failed: no board"
+        "4 hosts: 3 measured, 1 paused (p); stored on 1, failed on 1 (d); push: 2 not-enrolled, 1 failed"
     )
     assert "p     paused   paused by root" in done.stdout
-    assert "f: push failed: no board" in done.stdout
+    assert "f: push failed (no board)" in done.stdout
+    assert "d: storing failed there (disk full)" in done.stdout
+    assert "a: not stored there (not permitted)" in done.stdout
     assert done.returncode == 1
     assert _run(tmp_path, "sync-once", "--hosts", hosts, "--limit", "a,p").returncode == 0
 
