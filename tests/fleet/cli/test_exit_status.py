@@ -17,7 +17,8 @@ IDLE = {"state": "truly-idle", "since_s": 7200}
 def _answering(folder: Path) -> str:
     """An inventory of `a`, whose agent answers whatever it is asked, and of `gone`, which has none."""
     hosts = fleet_of(folder, {"a": [IDLE], "gone": None})
-    bodies = {"doctor": READY, "sync-once": OBSERVATION, "report": reporting_body(folder, "a")}
+    reporting = reporting_body(folder, "a")
+    bodies = {"doctor": READY, "sync-once": OBSERVATION, "report": reporting, "status": reporting}
     branches = [f"if sys.argv[1] == {word!r}:\n    exec({body!r})" for word, body in bodies.items()]
     _inventory(folder, {"a": "\n".join(branches), "gone": None})
     return hosts
