@@ -68,7 +68,10 @@ class Terminal:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and lines, as they are now."""
+        """Columns and lines, as they are now; COLUMNS and LINES tell how a terminal was when they were exported."""
+        with contextlib.suppress(OSError):  # gone: `keys` tells
+            columns, lines = os.get_terminal_size(self._console.file.fileno())
+            self._console.size = (columns or 80, lines or 24)  # one that was never told its size says 0
         return self._console.size.width, self._console.size.height
 
     def __enter__(self) -> Terminal:

@@ -41,6 +41,7 @@ class Watching:
         ours = [str(REPOSITORY / part) for part in ("agent", "fleet")]
         path = os.pathsep.join([first_on_path, *ours] if first_on_path else ours)
         more = {"PYTHONPATH": path, "HOME": str(folder), "TERM": "xterm", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": ""}
+        more |= {"COLUMNS": "70", "LINES": "20"}  # as a shell that exports them does, once
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gua_fleet", "top", "--every", "200ms", *arguments],
             stdin=slave,
