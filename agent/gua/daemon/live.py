@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What a tick may take besides its sample: children to reap, other writers of the database to wait for, a slow disk.
+_BESIDE_THE_SAMPLE_S = 30.0
+
 # A board that does not answer must not hold up a stop, of which two seconds are promised in all.
 _OUTLET_S = 0.8
+
+
+def longest_tick_s(settings: Settings) -> float:
+    """How long a tick may take, at the very worst."""
+    return settings.nvml_deadline_ms / 1000 + _BESIDE_THE_SAMPLE_S
 
 
 class LiveSource:
@@ -126,6 +134,8 @@ class Reloader:
             self._apply(self._orders.load_settings())
         except GuaError as exc:
             logger.error("the settings stay as they were: %s", exc)
+        except Exception:  # as for ticks: no reload may end the daemon
+            logger.exception("the settings may be in force in part; this is a defect of ours, please report it")
         finally:
             self._notify.ready()
         return self.settings.interval_ms
@@ -134,6 +144,7 @@ class Reloader:
         if settings.store_path != self.settings.store_path:
             logger.warning("[store] path: another database is taken at the next start only")
         self.settings = settings
+        self._notify.expect(longest_tick_s(settings))
         self._source.take(settings)
         self._recorder.take(settings)
         logger.info("settings read again: sampling every %g s", settings.interval_ms / 1000)
