@@ -36,21 +36,25 @@ def longest_tick_s(settings: Settings) -> float:
 
 
 class LiveSource:
-    """The `TickSource` under the settings in force. The sampling process goes on unless it is told something itself."""
+    """The `TickSource` under the settings in force, for a daemon's whole life.
+
+    The sampling process goes on unless it is told something itself. Then another one begins at the next tick, or when
+    the driver lets go of this one: there are never two.
+    """
 
     def __init__(self, settings: Settings, clock: Clock, *, fake: bool) -> None:
         self._settings, self._clock, self._fake = settings, clock, fake
         self._source: TickSource = open_source(settings, clock, fake=fake)
+        self._source_for = _for_sampling(settings)
 
     def take(self, settings: Settings) -> None:
-        old, self._settings = self._settings, settings
-        if _for_sampling(old) != _for_sampling(settings):
-            self._source.close()
-            self._source = open_source(settings, self._clock, fake=self._fake)
-        else:
-            self._source.judge_by(settings.rules)
+        self._settings = settings
+        self._source.judge_by(settings.rules)
 
     def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        wanted = _for_sampling(self._settings)
+        if self._source_for != wanted and self._source.close():
+            self._source, self._source_for = open_source(self._settings, self._clock, fake=self._fake), wanted
         return self._source.collect(ts_ms=ts_ms, cover_ms=cover_ms, known=known)
 
     def judge_by(self, rules: RuleBook) -> None:
@@ -74,14 +78,16 @@ class Outlets:
         self._textfile: Optional[Outlet] = None
 
     def open(self, settings: Settings) -> Sequence[Outlet]:
-        """All of them, at work. Raises GuaError where a board was asked for and there is no enrolment."""
+        """All of them, at work, as they were when they are. Raises GuaError where a board was asked for and there is no
+        enrolment.
+        """
         if self._orders.textfile is not None and self._textfile is None:
             from gua.metrics.textfile import Textfile
 
             self._textfile = Textfile(
                 self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user
             )
-        return self.take(settings)
+        return self.take(settings) if self._board is None else self._all()
 
     def take(self, settings: Settings) -> Sequence[Outlet]:
         """The same under other settings, and with the enrolment that is there now. Raises GuaError, as `open`."""
@@ -93,6 +99,9 @@ class Outlets:
                 if self._board is not None:
                     self._board.close(0.0)  # what it still had is older than what the new one is given next
                 self._board, self._board_as = open_pusher(settings, config, self._clock), (config, settings.interval_ms)
+        return self._all()
+
+    def _all(self) -> Sequence[Outlet]:
         return [outlet for outlet in (self._board, self._textfile) if outlet is not None]
 
     def close(self) -> None:

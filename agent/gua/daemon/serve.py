@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], object] = lambda: None) -> None:
     """Sample into the database until SIGTERM or SIGINT. ready: called when the first tick is about to be taken.
 
-    Raises GuaError before the first tick: another daemon has this database, or it cannot be written.
+    Raises GuaError: another daemon has this database, or it cannot be written. After the first tick only the former, of
+    one that took it when the lock was removed.
     """
     stop, notify = SignalStop(), Notifier.from_environ()
     with contextlib.ExitStack() as stack:
@@ -48,7 +49,11 @@ def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], 
         stack.callback(remove_pid_file, orders.pid_file, record)
         outlets = Outlets(orders, clock)
         stack.callback(outlets.close)
-        life = _Life(orders, settings, clock, stop, notify, outlets, lock, record, ready)
+        gate = PauseGate(orders.database, clock, lambda: lock.keep(clock))
+        stack.callback(gate.leave)
+        source = LiveSource(settings, clock, fake=orders.fake)
+        stack.callback(source.close)
+        life = _Life(orders, settings, clock, stop, notify, outlets, gate, source, record, ready)
         while not life.serve_one():
             lock.keep(clock)
         logger.info("stopping")
@@ -65,12 +70,14 @@ class _Life:
         stop: SignalStop,
         notify: Notifier,
         outlets: Outlets,
-        lock: DatabaseLock,
+        gate: PauseGate,
+        source: LiveSource,
         record: DaemonRecord,
         ready: Callable[[], object],
     ) -> None:
         self._orders, self._settings, self._clock, self._ready = orders, settings, clock, ready
-        self._stop, self._notify, self._outlets, self._lock, self._record = stop, notify, outlets, lock, record
+        self._stop, self._notify, self._outlets, self._record = stop, notify, outlets, record
+        self._gate, self._source = gate, source
         self._waiting = Waiting(orders.database, clock, stop, notify)
 
     def serve_one(self) -> bool:
@@ -81,6 +88,8 @@ class _Life:
         try:
             lost = self._sample()
         except DatabaseUnusable as exc:
+            if self._source.close():  # who wants to pause need not wait for us
+                self._gate.leave()
             self._waiting.wait(exc)
             return self._stop.requested
         if lost is None:
@@ -106,11 +115,7 @@ class _Life:
                 settings=settings,
             )
             recorder = Recorder(stack.enter_context(recording), "demo" if orders.fake else "daemon", settings)
-            gate = PauseGate(orders.database, clock, lambda: self._lock.keep(clock))
             bus: Bus = MadeUpBus() if orders.fake else PciBus(sysfs_root(), procfs_root(), clock)
-            stack.callback(gate.leave)
-            source = LiveSource(settings, clock, fake=orders.fake)
-            stack.callback(source.close)
             recorder.begin_run()
             recorder.tell(self._outlets.open(settings))
             self._waiting.over(settings.interval_ms)
@@ -121,9 +126,10 @@ class _Life:
             self._notify.expect(longest_tick_s(settings))
             self._notify.ready()
             self._ready()
-            reload = Reloader(orders, settings, self._stop, self._notify, clock, source, recorder, self._outlets)
+            reload = Reloader(orders, settings, self._stop, self._notify, clock, self._source, recorder, self._outlets)
+            stop, notify, gate, source = self._stop, self._notify, self._gate, self._source
             try:
-                run_loop(source, recorder, clock, settings.interval_ms, self._stop, self._notify, gate, bus, reload)
+                run_loop(source, recorder, clock, settings.interval_ms, stop, notify, gate, bus, reload)
             except (DatabaseDamaged, DatabaseReplaced) as exc:
                 return exc
             finally:
