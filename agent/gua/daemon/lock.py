@@ -142,13 +142,14 @@ def describe_holder(database: Path) -> str:
 
 
 def holder_of(database: Path) -> Optional[DaemonRecord]:
-    """What the lock's file says of who holds it, or held it last; None when it says nothing that can be read."""
+    """What the lock's file says of who holds it now; None when it says nothing that can be read."""
     try:
         fd = os.open(lock_path(database), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return read_record(fd)
+        record = read_record(fd)
+        return None if record is None else record.in_this_boot()
     except OSError:
         return None
     finally:
