@@ -70,6 +70,11 @@ def _text(field: str) -> str:
     return os.fsdecode(unescape_mount(os.fsencode(field)))
 
 
+def cure_of(error: OSError, otherwise: str) -> str:
+    """What helps against a write that failed, after a semicolon; otherwise: where it is a matter of rights. Pure."""
+    return "make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else otherwise
+
+
 def lacks_room(folder: Path, error: BaseException) -> bool:
     """Whether something failed for want of room: it says so itself, or the file system has no block or inode left."""
     cause: Optional[BaseException] = error

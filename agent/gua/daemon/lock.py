@@ -12,6 +12,7 @@ from typing import Optional
 from gua.clock import Clock
 from gua.daemon.record import DaemonRecord, own_record, read_record
 from gua.errors import GuaError
+from gua.filesystem import cure_of
 from gua.text import shown
 
 # Who looks whether a lock is taken takes it for an instant: longer than that, it is another holder.
@@ -124,7 +125,7 @@ def make_folder(database: Path) -> None:
 def _not_writable(database: Path, error: OSError) -> GuaError:
     return GuaError(
         f"cannot write beside the database {shown(str(database), 200)}: {error.strerror}; "
-        "run as its owner, or name another with --db"
+        + cure_of(error, "run as its owner, or name another with --db")
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from gua.errors import GuaError, Paused
+from gua.filesystem import cure_of
 from gua.text import shown
 from gua.units import to_iso
 
@@ -139,4 +140,5 @@ def _unreadable(path: Path, why: Optional[str]) -> PauseUnreadable:
 
 
 def _not_allowed(path: Path, error: OSError) -> GuaError:
-    return GuaError(f"cannot write {shown(str(path), 200)}: {error.strerror}; run as the database's owner, or as root")
+    cure = cure_of(error, "run as the database's owner, or as root")
+    return GuaError(f"cannot write {shown(str(path), 200)}: {error.strerror}; {cure}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -95,6 +96,16 @@ def test_a_place_one_may_not_write_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(GuaError, match="as root"):
         save_pause(tmp_path / "file/gua.db", PauseRequest(NOW_MS, None, "a"))
+
+
+def test_a_full_disk_wants_room_and_not_another_user(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(GuaError, match=r"No space left on device; make room there$"):
+        save_pause(database, PauseRequest(NOW_MS, None, "a"))
+    assert list(database.parent.iterdir()) == []
 
 
 def test_where_no_daemon_ever_was_there_is_nothing_to_pause(tmp_path: Path) -> None:
