@@ -9,6 +9,7 @@
     ├── DatabaseUnusable        1  there, but not ours, damaged, newer than this program, or not readable
     │   ├── DatabaseForbidden   1  this user may not read it: names the group that may
     │   ├── DatabaseDamaged     1  its content is broken; whoever writes moves it aside
+    │   ├── DatabaseReplaced    1  removed, or another file put in its place, while it was open for writing
     │   └── DatabaseOfPredecessor 1 gpu-usage-audit wrote it; a daemon that starts takes it over
     ├── NotEnrolled             2  a push was asked for and this host has no board
     ├── AlreadyEnrolled         2  it has one, and was not told to forget it
@@ -99,6 +100,10 @@ class DatabaseChanged(DatabaseUnusable):
 
 class DatabaseDamaged(DatabaseUnusable):
     """The database's content is broken; opening it to write moves it aside and begins a new one."""
+
+
+class DatabaseReplaced(DatabaseUnusable):
+    """The file that is open is no longer the one at its path: what is written to it is lost. Open it again."""
 
 
 class DatabaseOfPredecessor(DatabaseUnusable):

@@ -1,7 +1,11 @@
-"""Which file system a path lies on. SQLite's write-ahead log needs shared memory, so it needs a local one."""
+"""Which file system a path lies on, and whether it has room.
+
+SQLite's write-ahead log needs shared memory, so it needs a local one.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -12,6 +16,9 @@ _NETWORK_TYPES = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "beegfs", "ceph", "gpfs", "gfs2", "ocfs2", "afs", "9p", "panfs"}
     | {"wekafs", "pvfs2", "orangefs", "virtiofs", "fuse", "glusterfs", "vboxsf"}
 )
+
+# What SQLite needs to open a database: its log's index is 32 KiB.
+_LEAST_BYTES = 256 << 10
 
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
@@ -61,3 +68,23 @@ def unescape_mount(field: bytes) -> bytes:
 
 def _text(field: str) -> str:
     return os.fsdecode(unescape_mount(os.fsencode(field)))
+
+
+def cure_of(error: OSError, otherwise: str) -> str:
+    """What helps against a write that failed, after a semicolon; otherwise: where it is a matter of rights. Pure."""
+    return "make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else otherwise
+
+
+def lacks_room(folder: Path, error: BaseException) -> bool:
+    """Whether something failed for want of room: it says so itself, or the file system has no block or inode left."""
+    cause: Optional[BaseException] = error
+    while cause is not None:
+        if (isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)) or "disk is full" in str(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    # A file system that makes inodes as it goes counts none at all
+    return found.f_bavail * found.f_frsize < _LEAST_BYTES or (found.f_files > 0 and found.f_favail == 0)

@@ -75,7 +75,8 @@ class HostNow:
     twin_of: the name under which the same agent is counted already; then it has no cards of its own. sampled_s: seconds
     since its newest sample, by its own clock; None where there is none. interval_s: the longest it samples by. paused:
     None where its agent does not say. has_none: it answered that it has no card. seen: of an earlier answer, None where
-    there was none. sampling: as its daemon's status says, None where that was not asked for; else cards is empty.
+    there was none. daemon: what its daemon does by `gua status` (`gua.status/1` has the words), None where that was not
+    asked for; else cards is empty and count says how many there are.
     """
 
     name: str
@@ -91,14 +92,22 @@ class HostNow:
     paused: bool | None = None
     has_none: bool = False
     seen: Seen | None = None
-    sampling: bool | None = None
+    daemon: str | None = None
+    count: int | None = None
+
+    @property
+    def sampling(self) -> bool:
+        """Whether something samples there: as its daemon's status says, else by whether any card's sample is fresh."""
+        if self.daemon is not None:
+            return self.twin_of is None and self.daemon == "running"
+        return any(card.fresh for card in self.cards)
 
     @property
     def stale(self) -> bool:
         """Whether it answered, and what its cards do now is not known all the same."""
         if not self.known or self.has_none or self.twin_of is not None:
             return False
-        return not (any(card.fresh for card in self.cards) if self.sampling is None else self.sampling)
+        return not self.sampling
 
     @property
     def left_out(self) -> bool:
@@ -180,10 +189,12 @@ def _by_status(result: HostResult, document: Document, twin_of: str | None, seen
         twin_of=twin_of,
         sampled_s=document["last_tick_age_s"],
         interval_s=document["interval_s"],
-        paused=document["paused"],
+        paused=document["state"]
+        == "paused",  # a pause that stands while no daemon runs is not why there are no samples
         has_none=document["state"] == "waiting",
         seen=seen,
-        sampling=twin_of is None and document["state"] == "running",
+        daemon=document["state"],
+        count=document["cards"],
     )
 
 

@@ -13,6 +13,15 @@ from gua_fleet.view import Section
 
 UNSEEN_HEADERS = ("not seen", "cards", "outcome", "why", "last seen (UTC)")
 _MOST_NAMES = 6
+# By what its daemon does, where that was asked for
+_WHY_STALE = {
+    "stuck": "the daemon is there and stores no tick: look into its log",
+    "stopped": "no daemon runs there",
+    "starting": "the daemon has just begun",
+    "elsewhere": "the daemon of another host has its database",
+    "unknown": "this user may not see whether a daemon runs there",
+    "paused": "paused",
+}
 
 
 def unseen_lines(hosts: Sequence[HostNow]) -> list[str]:
@@ -51,12 +60,13 @@ def why_unseen(host: HostNow) -> str | None:
         return f"same agent as {host.twin_of}: counted there, once"
     if not host.stale:
         return host.detail
-    paused = "paused; " if host.paused else ""
+    reason = _WHY_STALE.get(host.daemon or "", "paused" if host.paused else "")
+    first = f"{reason}; " if reason else ""
     if host.sampled_s is None:
-        return f"{paused}no card was ever sampled there"
+        return f"{first}no card was ever sampled there"
     if host.sampled_s < 0:
-        return f"{paused}its newest sample is {_duration(-host.sampled_s)} ahead of its clock: is the clock right?"
-    return f"{paused}its newest sample is {_duration(host.sampled_s)} old{'' if paused else ': is the daemon running?'}"
+        return f"{first}its newest sample is {_duration(-host.sampled_s)} ahead of its clock: is the clock right?"
+    return f"{first}its newest sample is {_duration(host.sampled_s)} old{'' if reason else ': is the daemon running?'}"
 
 
 def last_seen(host: HostNow) -> str | None:
@@ -95,7 +105,7 @@ def _outcome(host: HostNow) -> str:
 
 def _cards(host: HostNow) -> int | None:
     if host.stale:
-        return len(host.cards)
+        return len(host.cards) if host.count is None else host.count
     return host.seen.cards if host.seen and not host.known else None
 
 

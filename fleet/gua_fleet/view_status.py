@@ -10,14 +10,14 @@ from gua.text import shown
 from gua.units import MS_PER_SECOND, format_duration
 from gua_fleet.model import HostResult
 from gua_fleet.present import HostNow
-from gua_fleet.probes.status import is_sampling, status_of
+from gua_fleet.probes.status import status_of
 from gua_fleet.view import Section, View
 from gua_fleet.view_hosts import name_list, unseen_section
 
 SCHEMA = "gua.fleet-status/1"
 HEADERS = ("host", "sampling", "newest sample", "last day seen", "cards", "version", "enrolled")
 _STANDINGS = (
-    *("sampling", "not sampling", "paused", "did not answer"),
+    *("sampling", "not sampling", "not known", "paused", "did not answer"),
     *("without a card", "left out", "counted under another name"),
 )
 # In the table; the reason of one that does not sample is another.
@@ -59,14 +59,16 @@ def standing(host: HostNow) -> str:
         return "counted under another name"
     if host.has_none:
         return "without a card"
-    if is_sampling(host):
+    if host.sampling:
         return "sampling"
+    if host.daemon == "unknown":
+        return "not known"
     return "paused" if host.paused else "not sampling"
 
 
 def is_at_work(result: HostResult, hosts: Mapping[str, HostNow]) -> bool:
     """Whether samples come from there, or need not: one without history that was asked does not sample either."""
-    return standing(hosts[result.host.name]) != "not sampling"
+    return standing(hosts[result.host.name]) not in ("not sampling", "not known")
 
 
 def headline(hosts: Sequence[HostNow]) -> str:
@@ -120,7 +122,7 @@ def _row(row: Mapping[str, Any], host: HostNow) -> tuple[str, ...]:
 
 def _why_not(state: str | None) -> str:
     """A daemon that is there and does not sample is another matter than none."""
-    return state if state in ("stuck", "starting") else "no"
+    return state if state in ("stuck", "starting", "elsewhere") else "no"
 
 
 def _age(seconds: float) -> str:

@@ -81,13 +81,13 @@ def _start(orders: Orders, settings: Settings, log: Path) -> int:
     """Exit status 1, with the end of its log, when the daemon could not begin."""
     from gua.clock import SystemClock
     from gua.daemon.background import in_background
-    from gua.daemon.lock import describe_holder, is_locked
+    from gua.daemon.lock import describe_holder, is_locked, make_folder
     from gua.daemon.log import log_to_file, size_of, tail
     from gua.daemon.serve import serve
 
     if is_locked(orders.database):  # no log need be opened to find that out
         raise GuaError(f"{describe_holder(orders.database)} already samples into {orders.database}")
-    orders.database.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    make_folder(orders.database)
     before = size_of(log)
 
     def work(begun: Callable[[], None]) -> None:

@@ -42,8 +42,7 @@ def in_background(
     child = os.fork()
     if child == 0:
         os.close(read_fd)
-        _leave(directory, write_fd)
-        _work(work, write_fd)
+        _work(work, directory, write_fd)
     os.close(write_fd)
     try:
         os.waitpid(child, 0)
@@ -61,15 +60,18 @@ def _leave(directory: Path, write_fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    os.closerange(3, write_fd)
-    os.closerange(write_fd + 1, os.sysconf("SC_OPEN_MAX"))
+    # Those that are open, and not every number that might be: containers allow a thousand million
+    for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if fd > 2 and fd != write_fd:
+            with contextlib.suppress(OSError):  # the one that listed them is closed
+                os.close(fd)
     # A log of its own: what the journal adds for its services, and whom they report to, is not for it
     for name in ("JOURNAL_STREAM", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID"):
         os.environ.pop(name, None)
 
 
-def _work(work: Callable[[Callable[[], None]], None], write_fd: int) -> None:
-    """Work to the end, which is the process's own."""
+def _work(work: Callable[[Callable[[], None]], None], directory: Path, write_fd: int) -> None:
+    """Leave, and work to the end, which is the process's own."""
 
     def tell(message: str) -> None:
         with contextlib.suppress(OSError):  # nobody waits any more
@@ -80,8 +82,9 @@ def _work(work: Callable[[Callable[[], None]], None], write_fd: int) -> None:
 
     status = 1
     with contextlib.suppress(BaseException):  # it must end here, and not go on as a second copy of its caller
-        tell(f"{os.getpid()}\n")
         try:
+            _leave(directory, write_fd)
+            tell(f"{os.getpid()}\n")
             work(begun)
             status = 0
         except GuaError as exc:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Optional
 
@@ -22,11 +23,16 @@ _Version = tuple[int, int, int]
 
 
 class PauseGate:
-    """The gate of one database's daemon. A request's end is kept on the monotonic clock from when it was first seen."""
+    """The gate of one database's daemon. A request's end is kept on the monotonic clock from when it was first seen.
 
-    def __init__(self, database: Path, clock: Clock) -> None:
+    keep: makes sure before every tick that the database is still this daemon's; raises GuaError when it is not.
+    """
+
+    def __init__(self, database: Path, clock: Clock, keep: Callable[[], object] = lambda: None) -> None:
         self._database = database
         self._clock = clock
+        self._keep = keep
+        self._said = ""
         self._lock = FileLock(driver_lock_path(database))
         self._version: Optional[_Version] = None
         self._request: Optional[PauseRequest] = None
@@ -34,8 +40,13 @@ class PauseGate:
 
     def enter(self) -> Optional[PauseRequest]:
         """Take the driver, and look. Where a request stands, let go of the driver and `leave`."""
-        if not self._lock.held:
+        self._keep()
+        try:
             self._lock.acquire(self._clock)
+        except OSError as exc:  # no ticks are lost for it: nobody can write a request there either
+            if str(exc) != self._said:
+                logger.warning("who asks for a pause cannot see whether the driver is in use: %s", exc)
+            self._said = str(exc)
         return self.look()
 
     def leave(self) -> None:

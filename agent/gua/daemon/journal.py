@@ -31,13 +31,13 @@ class TickJournal:
     def ticked(self, tick: Tick, now_ms: int, more: frozenset[str] = frozenset()) -> None:
         """A tick was taken and stored. more: what is wrong besides, one line each."""
         if self._lost:
-            logger.warning("recovered: %s lost", _ticks(self._lost))
+            logger.warning("recovered: %s lost", ticks_text(self._lost))
             self._lost = 0
         troubles = describe_troubles(tick) | more
         for text in sorted(troubles - self._troubles.keys()):
             self._say(logging.WARNING, text, now_ms)
         for text in sorted(self._troubles.keys() - troubles):
-            self._say(logging.INFO, f"no longer: {text}", now_ms, f" (after {_ticks(self._troubles[text])})")
+            self._say(logging.INFO, f"no longer: {text}", now_ms, f" (after {ticks_text(self._troubles[text])})")
         self._troubles = {text: self._troubles.get(text, 0) + 1 for text in troubles}
 
     def lost(self, error: Exception, now_ms: int) -> None:
@@ -56,7 +56,7 @@ class TickJournal:
         self._skipped[text] += ticks
         if self._may_say(text, now_ms):
             seconds = late_s if stood_still else work_s
-            logger.warning("%s (%.1f s): %s left out", text, seconds, _ticks(self._skipped.pop(text)))
+            logger.warning("%s (%.1f s): %s left out", text, seconds, ticks_text(self._skipped.pop(text)))
 
     def suspended(self, seconds: float) -> None:
         """The machine slept, so that nobody looked."""
@@ -98,7 +98,7 @@ class TickJournal:
         return True
 
 
-def _ticks(number: int) -> str:
+def ticks_text(number: int) -> str:
     return "1 tick" if number == 1 else f"{number} ticks"
 
 

@@ -24,26 +24,38 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What a tick may take besides its sample: children to reap, other writers of the database to wait for, a slow disk.
+_BESIDE_THE_SAMPLE_S = 30.0
+
 # A board that does not answer must not hold up a stop, of which two seconds are promised in all.
 _OUTLET_S = 0.8
 
 
+def longest_tick_s(settings: Settings) -> float:
+    """How long a tick may take, at the very worst."""
+    return settings.nvml_deadline_ms / 1000 + _BESIDE_THE_SAMPLE_S
+
+
 class LiveSource:
-    """The `TickSource` under the settings in force. The sampling process goes on unless it is told something itself."""
+    """The `TickSource` under the settings in force, for a daemon's whole life.
+
+    The sampling process goes on unless it is told something itself. Then another one begins at the next tick, or when
+    the driver lets go of this one: there are never two.
+    """
 
     def __init__(self, settings: Settings, clock: Clock, *, fake: bool) -> None:
         self._settings, self._clock, self._fake = settings, clock, fake
         self._source: TickSource = open_source(settings, clock, fake=fake)
+        self._source_for = _for_sampling(settings)
 
     def take(self, settings: Settings) -> None:
-        old, self._settings = self._settings, settings
-        if _for_sampling(old) != _for_sampling(settings):
-            self._source.close()
-            self._source = open_source(settings, self._clock, fake=self._fake)
-        else:
-            self._source.judge_by(settings.rules)
+        self._settings = settings
+        self._source.judge_by(settings.rules)
 
     def collect(self, *, ts_ms: int, cover_ms: int, known: Sequence[KnownDevice]) -> Tick:
+        wanted = _for_sampling(self._settings)
+        if self._source_for != wanted and self._source.close():
+            self._source, self._source_for = open_source(self._settings, self._clock, fake=self._fake), wanted
         return self._source.collect(ts_ms=ts_ms, cover_ms=cover_ms, known=known)
 
     def judge_by(self, rules: RuleBook) -> None:
@@ -160,6 +172,8 @@ class Reloader:
             self._apply(self._orders.load_settings())
         except GuaError as exc:
             logger.error("the settings stay as they were: %s", exc)
+        except Exception:  # as for ticks: no reload may end the daemon
+            logger.exception("the settings may be in force in part; this is a defect of ours, please report it")
         finally:
             self._notify.ready()
         return self.settings.interval_ms
@@ -168,6 +182,7 @@ class Reloader:
         if settings.store_path != self.settings.store_path:
             logger.warning("[store] path: another database is taken at the next start only")
         self.settings = settings
+        self._notify.expect(longest_tick_s(settings))
         self._source.take(settings)
         self._recorder.take(settings)
         logger.info("settings read again: sampling every %g s", settings.interval_ms / 1000)

@@ -12,6 +12,7 @@ from typing import Optional
 from gua.clock import Clock
 from gua.daemon.record import DaemonRecord, own_record, read_record
 from gua.errors import GuaError
+from gua.filesystem import cure_of
 from gua.text import shown
 
 # Who looks whether a lock is taken takes it for an instant: longer than that, it is another holder.
@@ -36,12 +37,13 @@ class FileLock:
         self._path = path
         self._fd: Optional[int] = None
 
-    @property
-    def held(self) -> bool:
-        return self._fd is not None
-
     def acquire(self, clock: Clock) -> bool:
-        """Take the lock; False when another has it for a second. Raises OSError when its file cannot be made."""
+        """Take the lock, also where its file is another one since; False when another has it for a second.
+
+        Raises OSError when its file cannot be made.
+        """
+        if self.holds():
+            return True
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         give_up_s = clock.monotonic_s() + _PATIENCE_S
         while not _try_lock(fd, fcntl.LOCK_EX):
@@ -49,8 +51,21 @@ class FileLock:
                 os.close(fd)
                 return False
             clock.sleep_s(_RETRY_S)
+        self.release()
         self._fd = fd
         return True
+
+    def holds(self) -> bool:
+        """Whether it is held by the file that is there: whoever removes that one lets others in."""
+        if self._fd is None:
+            return False
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # nobody gets in where not even this process may look
+        return os.path.samestat(there, os.fstat(self._fd))
 
     def note(self, text: str) -> None:
         """Say in the file who holds it. Where that fails (a full disk), it says what it said before."""
@@ -75,20 +90,43 @@ class DatabaseLock:
 
     def acquire(self, clock: Clock) -> None:
         """Take the lock. Raises GuaError: another daemon has it, or its file cannot be made."""
+        make_folder(self._database)
         try:
-            self._database.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            taken = self._lock.acquire(clock)
+            self._take(clock)
         except OSError as exc:
-            raise GuaError(
-                f"cannot write beside the database {shown(str(self._database), 200)}: {exc.strerror}; "
-                "run as its owner, or name another with --db"
-            ) from exc
-        if not taken:
+            raise _not_writable(self._database, exc) from exc
+
+    def keep(self, clock: Clock) -> None:
+        """Take it again where its file was removed. Raises GuaError: another daemon was faster, and this one must end.
+
+        Where no file can be made now, nobody else can make one: the next call tries again.
+        """
+        if not self._lock.holds():
+            with contextlib.suppress(OSError):
+                self._take(clock)
+
+    def _take(self, clock: Clock) -> None:
+        if not self._lock.acquire(clock):
             raise GuaError(f"{describe_holder(self._database)} already samples into {shown(str(self._database), 200)}")
         self._lock.note(own_record(self._database).to_text())
 
     def release(self) -> None:
         self._lock.release()
+
+
+def make_folder(database: Path) -> None:
+    """The folder that the database is in. Raises GuaError."""
+    try:
+        database.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise _not_writable(database, exc) from exc
+
+
+def _not_writable(database: Path, error: OSError) -> GuaError:
+    return GuaError(
+        f"cannot write beside the database {shown(str(database), 200)}: {error.strerror}; "
+        + cure_of(error, "run as its owner, or name another with --db")
+    )
 
 
 def describe_holder(database: Path) -> str:
@@ -105,13 +143,14 @@ def describe_holder(database: Path) -> str:
 
 
 def holder_of(database: Path) -> Optional[DaemonRecord]:
-    """What the lock's file says of who holds it, or held it last; None when it says nothing that can be read."""
+    """What the lock's file says of who holds it now; None when it says nothing that can be read."""
     try:
         fd = os.open(lock_path(database), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return read_record(fd)
+        record = read_record(fd)
+        return None if record is None else record.in_this_boot()
     except OSError:
         return None
     finally:

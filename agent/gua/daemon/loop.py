@@ -15,12 +15,14 @@ from gua.daemon.notify import Notifier
 from gua.daemon.pause import PauseRequest
 from gua.daemon.schedule import Schedule
 from gua.daemon.stop import Stop, StopRequested
-from gua.errors import DatabaseDamaged
+from gua.errors import DatabaseDamaged, DatabaseReplaced
 from gua.model import KnownDevice, Tick, TickStatus
 
 logger = logging.getLogger(__name__)
 
 
+# Every further tick would meet these too: another database must be opened.
+_NO_USE = (DatabaseDamaged, DatabaseReplaced)
 # A request to pause is obeyed within this time, unless a tick is at work.
 _LOOK_S = 1.0
 
@@ -100,7 +102,7 @@ class TickLoop:
     def run(self) -> None:
         """Tick until stopped. A tick that fails is counted and logged, and the next one is taken.
 
-        Raises DatabaseDamaged only.
+        Raises DatabaseDamaged and DatabaseReplaced, and what the gate does.
         """
         schedule = self._new_schedule()
         while not self._stop.requested:
@@ -169,6 +171,9 @@ class TickLoop:
             standing = self._gate.look()
         if standing is None:
             self._journal.resumed()
+        suspended_s = self._watch.suspended_s()
+        if suspended_s:  # told here, or the first wait after the pause would end for it
+            self._journal.suspended(suspended_s)
 
     def _store_pause(self, request: Optional[PauseRequest]) -> None:
         """Keep in the store which pause stands, or that none does; where that fails, the next look tries again."""
@@ -180,7 +185,7 @@ class TickLoop:
                 self._writer.end_pause(now_ms)
             else:
                 self._writer.begin_pause(now_ms, request.until_ms)
-        except DatabaseDamaged:
+        except _NO_USE:
             raise
         except Exception as exc:  # noqa: BLE001 - as for ticks: that it cannot be stored must not end the daemon
             self._journal.pause_not_stored(exc, round(self._clock.monotonic_s() * 1000))
@@ -197,8 +202,8 @@ class TickLoop:
             self._writer.write_tick(tick)
         except StopRequested:
             return None
-        except DatabaseDamaged:
-            raise  # every further tick would meet it too
+        except _NO_USE:
+            raise
         except Exception as exc:  # noqa: BLE001 - the tick guard: no failed tick may end the daemon
             self._journal.lost(exc, now_ms)
             return "the last tick was lost"

@@ -23,6 +23,11 @@ class Notifier:
         self._address = address
         self.watchdog_s = watchdog_s
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is a service manager."""
+        return self._address is not None
+
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> Notifier:
         """The notifier that systemd's variables describe."""
@@ -30,6 +35,12 @@ class Notifier:
 
     def ready(self) -> None:
         self._send("READY=1")
+
+    def expect(self, longest_s: float) -> None:
+        """Ask the watchdog for patience with a tick that takes so long, where it has less."""
+        if self.watchdog_s is not None and self.watchdog_s < longest_s:
+            self.watchdog_s = longest_s
+            self._send(f"WATCHDOG_USEC={round(longest_s * 1_000_000)}")
 
     def reloading(self, monotonic_s: float) -> None:
         """The settings are being read again; `ready` says that this is over."""

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, Optional
 
 from gua.errors import GuaError, Paused
+from gua.filesystem import cure_of
 from gua.text import shown
 from gua.units import to_iso
 
 # Longer than any maintenance; and a time that far off can still be written down.
 LONGEST_MS = 366 * 86_400_000
+# What has four figures for its year; `to_iso` writes no later one.
+_LATEST_MS = 253_402_300_799_999 - LONGEST_MS
 _LARGEST_BYTES = 4096
 # The readers' group may know that nobody looks; only the owner may ask for it.
 _MODE = 0o640
@@ -116,7 +119,7 @@ def parse_pause(raw: bytes) -> PauseRequest:
     asked_ms, until_ms = request.asked_ms, request.until_ms
     if not _is_time(asked_ms) or not isinstance(request.by, str):
         raise ValueError("no pause request is in it")
-    if until_ms is not None and not (_is_time(until_ms) and asked_ms <= until_ms <= asked_ms + LONGEST_MS):
+    if until_ms is not None and not (type(until_ms) is int and asked_ms <= until_ms <= asked_ms + LONGEST_MS):
         raise ValueError("its end makes no sense")
     return request
 
@@ -129,7 +132,7 @@ def refuse_when_paused(database: Path, now_ms: int) -> None:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+    return type(value) is int and 0 <= value <= _LATEST_MS
 
 
 def _unreadable(path: Path, why: Optional[str]) -> PauseUnreadable:
@@ -137,4 +140,5 @@ def _unreadable(path: Path, why: Optional[str]) -> PauseUnreadable:
 
 
 def _not_allowed(path: Path, error: OSError) -> GuaError:
-    return GuaError(f"cannot write {shown(str(path), 200)}: {error.strerror}; run as the database's owner, or as root")
+    cure = cure_of(error, "run as the database's owner, or as root")
+    return GuaError(f"cannot write {shown(str(path), 200)}: {error.strerror}; {cure}")

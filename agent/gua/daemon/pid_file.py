@@ -28,7 +28,7 @@ def pid_path(database: Path) -> Path:
 def write_pid_file(path: Path, record: DaemonRecord) -> None:
     """Put it there in one step. Where it cannot be, or another thing is there, a line says so: nothing needs it."""
     try:
-        if os.path.lexists(path) and not _is_replaceable(path):
+        if os.path.lexists(path) and not _is_replaceable(path, record):
             logger.warning(
                 "%s is no pid file of ours and stays as it is: no pid file is written", shown(str(path), 200)
             )
@@ -122,9 +122,13 @@ def _clear(path: Path, database: Path, raw: bytes) -> bool:
         return True
 
 
-def _is_replaceable(path: Path) -> bool:
+def _is_replaceable(path: Path, ours: DaemonRecord) -> bool:
+    """Whether it is empty, or of a daemon that is surely gone: we have the lock of its database, or it was here."""
     raw = _read(path)
-    return parse_record(raw) is not None or not raw.strip(b"\0 \n")
+    record = parse_record(raw)
+    if record is None:
+        return not raw.strip(b"\0 \n")
+    return record.database == ours.database or (record.is_of_this_host() and not record.is_alive())
 
 
 def _read(path: Path) -> bytes:

@@ -8,7 +8,7 @@ import re
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -46,6 +46,13 @@ class DaemonRecord:
         if self.machine_id and read_machine_id():
             return self.machine_id == read_machine_id()
         return self.host in ("", socket.gethostname())
+
+    def in_this_boot(self) -> DaemonRecord:
+        """The same, of this boot: for what is of now, whatever it says, as a lock that is held.
+
+        In a container a service that is shut in sees the kernel's boot id, and its users the container's.
+        """
+        return replace(self, boot_id=read_boot_id(_PROC))
 
     def is_alive(self) -> bool:
         """Whether exactly this process lives here now, and not another one that was given its pid."""

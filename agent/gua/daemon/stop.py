@@ -33,7 +33,8 @@ class Stop(Protocol):
 class SignalStop:
     """Stop by signal. Made in the main thread, for the life of the process; a second signal changes nothing.
 
-    reload_requested: SIGHUP came. On a terminal that means that the terminal is gone, so there it stops.
+    reload_requested: SIGHUP came. On a terminal that means that the terminal is gone, so there it stops; unless whoever
+    started it had that signal ignored, as `nohup` does.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,8 @@ class SignalStop:
         os.set_blocking(self._write_fd, False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._handle)
-        signal.signal(signal.SIGHUP, self._handle if _has_terminal() else self._handle_reload)
+        ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        signal.signal(signal.SIGHUP, self._handle if ends_with_terminal else self._handle_reload)
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         first, self.requested = not self.requested, True

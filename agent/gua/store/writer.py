@@ -14,7 +14,7 @@ from typing import Any, Optional, TypeVar, cast
 
 from peewee import PeeweeException, SqliteDatabase
 
-from gua.errors import DatabaseDamaged, DatabaseUnusable
+from gua.errors import DatabaseDamaged, DatabaseReplaced, DatabaseUnusable
 from gua.model import CardTick, KnownDevice, Rule, Tick
 from gua.store.connection import connection_of, first_error, never, patiently
 from gua.store.expiry import expire_slot, old_slot
@@ -261,7 +261,7 @@ class StoreWriter:
         path = str(self._database.database)
         try:
             if _inode(path) != self._inode:
-                raise DatabaseUnusable(f"{path} was removed or replaced while it was open: start the daemon again")
+                raise DatabaseReplaced(f"{path} was removed or replaced while it was open")
             yield
         except (PeeweeException, sqlite3.Error) as exc:
             first = first_error(exc)

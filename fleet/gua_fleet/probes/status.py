@@ -40,11 +40,6 @@ def older_probe(now_ms: int) -> Probe:
     return report_probe(since_ms=now_ms - DAY_MS, until_ms=now_ms, tz="UTC")
 
 
-def is_sampling(host: HostNow) -> bool:
-    """Whether something samples there: as its daemon's status says, else by whether any card's sample is fresh."""
-    return host.sampling if host.sampling is not None else any(card.fresh for card in host.cards)
-
-
 def status_of(document: Document, host: HostNow) -> dict[str, Any]:
     """What an agent says about itself, or what a report over a day says about it.
 
@@ -56,8 +51,8 @@ def status_of(document: Document, host: HostNow) -> dict[str, Any]:
     coverage = document["coverage"]
     return {
         "state": None,
-        "running": True if is_sampling(host) else None,
-        "sampling": is_sampling(host),
+        "running": True if host.sampling else None,
+        "sampling": host.sampling,
         "paused": host.paused,
         "last_tick_at": last_tick_at(document),
         "last_tick_age_s": host.sampled_s,
@@ -78,7 +73,7 @@ def _own_words(document: Document, host: HostNow) -> dict[str, Any]:
     same = ("state", "running", "paused", "last_tick_at", "last_tick_age_s", "interval_s", "cards", "enrolled")
     return {
         **{name: document[name] for name in same},
-        "sampling": is_sampling(host),
+        "sampling": host.sampling,
         "agent_version": document["host"]["agent_version"],
         "driver_version": document["host"]["driver_version"],
         "last_day": document["last_day"] or dict.fromkeys(_DAY_SUMS, 0.0),

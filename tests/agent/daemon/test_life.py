@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sqlite3
@@ -227,8 +228,6 @@ def test_stop_takes_the_sampling_process_along(tmp_path: Path, nvml_scene: Path)
 
 
 def test_systemds_daemon_is_left_to_systemd(tmp_path: Path) -> None:
-    import json
-
     with running_daemon(tmp_path, "--fake") as daemon:
         wait_for_ticks(tmp_path, 1)
         lock = tmp_path / "gua.db.lock"
@@ -241,6 +240,16 @@ def test_systemds_daemon_is_left_to_systemd(tmp_path: Path) -> None:
         assert second.returncode == 1
         assert f"another gua daemon (pid {daemon.process.pid} of gua-agent.service)" in second.stderr
         assert daemon.process.poll() is None
+
+
+def test_a_daemon_that_is_shut_in_and_knows_the_boot_by_another_id_is_known_all_the_same(tmp_path: Path) -> None:
+    pid = start(tmp_path)
+    lock = tmp_path / "gua.db.lock"
+    first, rest = lock.read_text().splitlines()
+    lock.write_text(f"{first}\n{json.dumps({**json.loads(rest), 'boot_id': 'as the kernel has it'})}\n")
+    assert run_json(tmp_path, "status")["pid"] == pid
+    stop = run_gua(tmp_path, "stop")
+    assert (stop.returncode, stop.stdout) == (0, f"stopped (pid {pid})\n")
 
 
 def test_a_lock_whose_holder_nobody_knows_is_no_reason_to_signal_anybody(tmp_path: Path) -> None:

@@ -203,6 +203,26 @@ def test_a_suspended_machine_ticks_at_once_when_it_wakes_and_says_so(caplog: pyt
     ]
 
 
+def test_a_machine_suspended_in_a_pause_takes_one_tick_after_it(caplog: pytest.LogCaptureFixture) -> None:
+    clock, writer = FakeClock(), ListWriter()
+    source = ScriptedSource(clock, itertools.repeat(OK))
+
+    class Sleepy(FakeStop):
+        def wait(self, seconds: float) -> bool:
+            if clock.elapsed_s >= 50 and not clock.asleep_s:
+                clock.suspend(3600)
+            return super().wait(seconds)
+
+    gate = FakeGate(clock, (10.0, 100.0))
+    with caplog.at_level(logging.INFO):
+        run_loop(source, writer, clock, 30_000, Sleepy(clock, 140), Notifier(None), gate, FakeBus())
+    assert source.begun_s == [0.0, 100.0, 130.0]
+    assert [record.message for record in caplog.records][1:] == [
+        "the pause is over: sampling goes on",
+        "the machine was suspended for 1 h 00 min: that time is not observed",
+    ]
+
+
 @pytest.mark.parametrize(("by_ms", "way"), [(30 * 86_400_000, "ahead by 30 d 0 h"), (-3_600_000, "back by 1 h 00 min")])
 def test_a_set_clock_changes_no_interval_and_is_told_once(
     by_ms: int, way: str, caplog: pytest.LogCaptureFixture

@@ -46,3 +46,17 @@ def test_without_a_manager_nothing_happens(tmp_path: Path) -> None:
 )
 def test_the_watchdog_counts_only_when_it_is_ours(environ: dict[str, str], watchdog_s: object) -> None:
     assert Notifier.from_environ(environ).watchdog_s == watchdog_s
+
+
+def test_a_watchdog_with_less_patience_than_a_tick_may_need_is_asked_for_more(
+    manager: tuple[socket.socket, str],
+) -> None:
+    channel, name = manager
+    notify = Notifier.from_environ({"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
+    notify.expect(40.0)
+    notify.expect(90.0)
+    notify.expect(40.0)
+    assert channel.recv(4096) == b"WATCHDOG_USEC=90000000"
+    assert notify.watchdog_s == 90.0
+    notify.stopping()
+    assert channel.recv(4096) == b"STOPPING=1"  # nothing was said in between

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -69,6 +70,8 @@ def test_rubbish_is_no_request(database: Path, raw: bytes) -> None:
         {"until_ms": NOW_MS - 1},
         {"until_ms": NOW_MS + LONGEST_MS + 1},
         {"until_ms": 1e30},
+        {"asked_ms": 253_402_300_800_000},  # in the year 10000, which has no way to be written
+        {"asked_ms": 2**53 - 9, "until_ms": 2**53 - 1},
         {"asked_ms": None},
         {"asked_ms": "now"},
         {"by": 5},
@@ -95,12 +98,22 @@ def test_a_place_one_may_not_write_is_one_line(tmp_path: Path) -> None:
         save_pause(tmp_path / "file/gua.db", PauseRequest(NOW_MS, None, "a"))
 
 
+def test_a_full_disk_wants_room_and_not_another_user(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(GuaError, match=r"No space left on device; make room there$"):
+        save_pause(database, PauseRequest(NOW_MS, None, "a"))
+    assert list(database.parent.iterdir()) == []
+
+
 def test_where_no_daemon_ever_was_there_is_nothing_to_pause(tmp_path: Path) -> None:
     with pytest.raises(GuaError, match=r"no directory .*/none: no daemon ever sampled into it"):
         save_pause(tmp_path / "none/gua.db", PauseRequest(0, None, "root"))
 
 
-@given(st.integers(0, 2**52), st.integers(0, LONGEST_MS), st.integers(0, 2**52))
+@given(st.integers(0, 2**47), st.integers(0, LONGEST_MS), st.integers(0, 2**52))
 def test_a_pause_never_lasts_longer_than_was_asked_whatever_the_clock_says(asked: int, lasts: int, now: int) -> None:
     request = PauseRequest(asked, asked + lasts, "a")
     assert parse_pause(json.dumps(vars(request)).encode()) == request

@@ -70,6 +70,25 @@ def test_one_of_another_host_or_of_a_daemon_that_lives_is_left_alone(database: P
     left_alone(path, database, replace(mine, database="/other.db"), f"the gua daemon (pid {mine.pid}) of /other.db")
 
 
+def test_a_daemon_writes_over_no_file_of_another_that_may_live(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine, path = own_record(database, {}), pid_path(database)
+    elsewhere = replace(mine, machine_id="other", host="gpu07")
+    for record, stays in [
+        (replace(elsewhere, database="/home/alice/other.db"), True),
+        (replace(mine, database="/other.db"), True),
+        (elsewhere, False),  # whose lock we have: it is gone
+        (replace(mine, database="/other.db", start_ticks=1), False),
+        (DaemonRecord(pid=1), False),
+    ]:
+        path.write_text(record.to_text())
+        caplog.clear()
+        write_pid_file(path, mine)
+        assert path.read_text() == (record if stays else mine).to_text()
+        assert ["no pid file is written" in line.getMessage() for line in caplog.records] == [True] * stays
+
+
 def test_what_is_no_pid_file_is_never_touched(database: Path) -> None:
     thesis = database.with_name("thesis.tex")
     thesis.write_text("\\documentclass{article}\n")

@@ -138,6 +138,12 @@ def own_word(**said: Any) -> dict[str, Any]:
     }
 
 
+def table_rows(text: str) -> dict[str, list[str]]:
+    """The cells of each row below the rule, by the first one; of a row of several lines those of its first line."""
+    lines = text[text.index("\n---") + 1 :].splitlines()[1:]
+    return {line.split()[0]: line.split() for line in lines if line and not line.startswith(" ")}
+
+
 def test_status_goes_by_each_agents_own_word_and_by_the_report_of_an_older_one(
     tmp_path: Path, command: Command
 ) -> None:
@@ -154,12 +160,41 @@ def test_status_goes_by_each_agents_own_word_and_by_the_report_of_an_older_one(
     assert text.splitlines()[0] == (
         "5 hosts: 2 sampling, 2 not sampling (stuck, down), 1 counted under another name (well-too)"
     )
-    rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
+    rows = table_rows(text.partition("not seen")[0])
     assert [rows[name][1] for name in ("well", "stuck", "down", "older")] == ["yes", "stuck", "no", "yes"]
     assert (rows["well"][-1], rows["older"][-1]) == ("yes", "-")  # enrolled; a report does not tell
     document = command("status", "--json", "--hosts", hosts).document
     states = {host["name"]: host["document"]["state"] for host in document["hosts"]}
     assert (states["stuck"], states["down"], states["older"]) == ("stuck", "stopped", None)
+
+
+def test_status_tells_what_a_daemon_does_that_does_not_sample_and_how_many_cards_that_concerns(
+    tmp_path: Path, command: Command
+) -> None:
+    words = ("stopped", "starting", "elsewhere", "unknown", "paused", "waiting")
+    hosts = fleet_of(tmp_path, {name: [] for name in words})
+    for name in words:
+        said = own_word(store_id=name, state=name, running=name in ("starting", "paused", "waiting"), cards=8)
+        # A pause that was asked for stands, whether a daemon is there or not
+        said.update(paused=name in ("paused", "stopped"), last_tick_age_s=900.0)
+        write_state(tmp_path, name, [], status=said)
+    done = command("status", "--hosts", hosts)
+    assert done.status == 1
+    head, _, unseen = done.out.partition("not seen")
+    assert " ".join(head.partition("\n\n")[0].split()) == (
+        "6 hosts: 0 sampling, 3 not sampling (stopped, starting, elsewhere), 1 not known (unknown), 1 paused (paused),"
+        " 1 without a card (waiting)"
+    )
+    rows = table_rows(head)
+    assert [rows[name][1] for name in words] == ["no", "starting", "elsewhere", "-", "paused", "-"]
+    why = table_rows(unseen)
+    assert "waiting" not in why
+    assert {cells[1] for cells in why.values()} == {"8"}
+    assert " ".join(why["stopped"][3:]).startswith("no daemon runs there; its newest sample is 15 min old")
+    assert " ".join(why["unknown"][3:]).startswith("this user may not see whether")
+    for name in ("stopped", "starting", "elsewhere", "unknown"):
+        write_state(tmp_path, name, [], status=own_word(store_id=name))
+    assert command("status", "--hosts", hosts).status == 0
 
 
 def test_a_silent_host_is_told_with_when_it_was_last_seen(tmp_path: Path, command: Command) -> None:
