@@ -102,7 +102,7 @@ def test_one_that_is_killed_is_started_anew_and_misses_nothing_that_it_had_store
     assert whole(atlas)
 
 
-def test_one_that_is_frozen_is_called_stuck_and_the_watchdog_ends_it(atlas: LabHost) -> None:
+def test_one_that_is_frozen_is_ended_by_the_watchdog_and_started_anew(atlas: LabHost) -> None:
     before, last = show(atlas, "MainPID"), status(atlas)["last_tick_at"]
     assert show(atlas, "WatchdogUSec") == "31s"  # it asked for more patience: a tick may take so long
     atlas.run("kill", "-STOP", before)
