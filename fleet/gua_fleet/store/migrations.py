@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from peewee import Model
 
@@ -60,7 +61,7 @@ def check_version(session: Session, where: str) -> int:
 def _create(session: Session) -> None:
     models: list[type[Model]] = [*MODELS, Migration]
     for model in models:
-        meta = model._meta  # type: ignore[attr-defined]  # peewee's way to ask a model about itself
+        meta: Any = model._meta  # peewee's way to ask a model about itself
         meta.without_rowid = meta.by_key and session.is_sqlite
     with session.database.bind_ctx(models):
         session.database.create_tables(models, safe=False)
