@@ -119,13 +119,14 @@ def read_chunks(file: Readable, nonce: Optional[str] = None) -> Iterator[Chunk]:
     nonce: what was asked with; None: any. Raises FrameError as soon as something was cut, altered, put elsewhere or
     left out, and for another major schema; chunks before stay good.
     """
-    return (packed.unpack() for packed in read_packed(file, nonce))
+    for packed in read_packed(file, nonce):
+        yield packed.unpack()
 
 
 def read_packed(file: Readable, nonce: Optional[str] = None) -> Iterator[PackedChunk]:
     """As `read_chunks`, and each is taken apart only when it is asked to be. An empty export has none."""
     line = first_line(file, nonce or "")
-    return read_after(file, line, nonce_of(line) if nonce is None else nonce)
+    yield from read_after(file, line, nonce_of(line) if nonce is None else nonce)
 
 
 def read_after(file: Readable, line: bytes, nonce: str) -> Iterator[PackedChunk]:
