@@ -42,7 +42,7 @@ def open_store(place: Place, *, now_ms: int, create: bool = True) -> Iterator[Se
             migrate(session, str(place), now_ms)
             yield session
         finally:
-            database.close()
+            session.close()
 
 
 @contextlib.contextmanager

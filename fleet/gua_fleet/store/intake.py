@@ -58,11 +58,11 @@ class Intake:
     Used in the order: since_rev, begin, take for each chunk, finish; from since_rev again after AskAgain.
     """
 
-    def __init__(self, session: Session, name: str, *, rollups_only: bool, now_ms: int) -> None:
+    def __init__(self, session: Session, name: str, *, rollups_only: bool) -> None:
         self._session = session
         self._name = name
         self._rollups_only = rollups_only
-        self._now_ms = now_ms
+        self._now_ms = 0
         self._asked: HistoryRow | None = None  # as it was when the host was asked: others may write meanwhile
         self._asked_rev = 0
         self._anchor: tuple[int, int] | None = None
@@ -80,8 +80,12 @@ class Intake:
         self._asked_rev = 0 if self._asked is None else self._asked.since_rev(rollups_only=self._rollups_only)
         return self._asked_rev
 
-    def begin(self, header: Header) -> None:
-        """Settle which history the export belongs to. Raises AskAgain where that one goes on from elsewhere."""
+    def begin(self, header: Header, now_ms: int) -> None:
+        """Settle which history the export belongs to. Raises AskAgain where that one goes on from elsewhere.
+
+        now_ms: this machine's clock when the header came.
+        """
+        self._now_ms = now_ms
         asked = self._asked
         with self._session.writing():
             host = host_id(self._session, self._name, self._now_ms)
