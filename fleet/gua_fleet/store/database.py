@@ -58,6 +58,12 @@ def store_errors(place: Place) -> Iterator[None]:
         raise StoreUnusable(told(place, exc)) from exc
 
 
+def is_hosts_fault(exc: BaseException) -> bool:
+    """Whether the database refused a value, and not its work."""
+    names = {kind.__name__ for kind in type(exc).__mro__}
+    return bool(names & {"DataError", "IntegrityError", "CardinalityViolation", "OverflowError"})
+
+
 def is_postgres_error(exc: BaseException) -> bool:
     """Without importing a library that may not be here."""
     return any(kind.__module__.partition(".")[0] == "psycopg" for kind in type(exc).__mro__)

@@ -41,7 +41,8 @@ class AskAgain(Exception):
 class Taken:
     """What one pull brought. new: its history began with it. restored: because the host's database was put back.
 
-    pruned: raw ticks were removed there before they could be pulled.
+    replaced: because it has another database. pruned: raw ticks were removed there before they could be pulled.
+    rev: how far it came; newest_tick_ms: the newest tick that came, by the host's clock; None: none yet.
     """
 
     rows: int = 0
@@ -50,6 +51,8 @@ class Taken:
     restored: bool = False
     replaced: bool = False
     pruned: bool = False
+    rev: int | None = None
+    newest_tick_ms: int | None = None
 
 
 class Intake:
@@ -137,8 +140,14 @@ class Intake:
                 self._advance(history, chunk.until_rev, incoming)
         self.taken.rows += sum(part.rows for part in incoming)
         self.taken.chunks += 1
+        self._note(chunk, incoming)
+
+    def _note(self, chunk: PackedChunk, incoming: Iterable[Incoming]) -> None:
         if chunk.whole:
-            self._anchor = None
+            self.taken.rev = chunk.until_rev
+        for part in incoming:
+            if part.table.name == "tick":
+                self.taken.newest_tick_ms = max(self.taken.newest_tick_ms or 0, *part.column("ts_ms"))
 
     def _locked(self) -> HistoryRow:
         assert self.history is not None  # for the type checker: begin came before
