@@ -12,7 +12,7 @@ import pytest
 from gua.export import stream
 from gua.store.codes import STATE_OF_VERDICT
 from gua_fleet.store.database import open_store
-from gua_fleet.store.intake import Intake
+from gua_fleet.store.intake import AskAgain, Intake
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
 from tests.agent.export.exporting import export, stored_rows
@@ -164,7 +164,7 @@ def test_the_slower_of_two_controllers_takes_nothing_back(session: Session, tmp_
     assert take_in(late, newer, late_rev)
     late.finish(raw_ms=None)
     assert_same(session, path)
-    with pytest.raises(Exception):  # noqa: B017, PT011 - asked when there was nothing here: it is asked once more
+    with pytest.raises(AskAgain):  # there was nothing here when it was asked
         take_in(slow, old, asked_rev)
     assert_same(session, path)
 
