@@ -21,7 +21,7 @@ URLS = [
     ("postgresql://u:p%40ss@h:5/d", "postgresql://u:***@h:5/d", "p@ss"),
     ("postgres://u:a:b@h/d?sslpassword=xyz&user=u", "postgres://u:***@h/d?sslpassword=***&user=u", "xyz"),
     ("postgresql:///d?password=hidden", "postgresql:///d?password=***", "hidden"),
-    ("postgresql://u@h/d", "postgresql://u@h/d", "\0"),
+    ("postgresql://u@h/d", "postgresql://u@h/d", "pass-word"),
 ]
 
 
