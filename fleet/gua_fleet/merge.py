@@ -71,8 +71,8 @@ def merge_reports(
     since_ms, until_ms, tz: what every host was asked, absolute. Where the answers agree on a wider window (slot
     edges), that one is said. A host without an answer has null amounts; its known cards count as expected and
     unobserved, and so do those of a host that judged by another rule. Where the store has the history of a host that
-    did not answer, that counts, and the host's row says so and how old it is. Two names of one agent (store_id and boot_id
-    agree) count once, under the name that sorts first.
+    did not answer, that counts, and the host's row says so and how old it is. Two names of one agent (store_id and
+    boot_id agree) count once, under the name that sorts first.
     """
     known = known or Known()
     fleet = _sorted_out(results, known)
@@ -94,7 +94,9 @@ def merge_reports(
         "samples": sums.samples,
         "cards": sums.total.cards,
         "sliced_cards": sums.total.sliced,
-        "hosts": host_rows(results, fleet.twins, {result.host.name for result in fleet.apart}, known.seen, generated_at_ms),
+        "hosts": host_rows(
+            results, fleet.twins, {result.host.name for result in fleet.apart}, known.seen, generated_at_ms
+        ),
         "apart": [apart_row(result) for result in fleet.apart],
         "models": _models(sums),
         "users": [_user_row(name, user) for name, user in sorted(sums.users.items())],

@@ -36,7 +36,15 @@ class Outcome(str, enum.Enum):
 
 # These say nothing went wrong: the host has nothing to tell, or was left out on purpose.
 NOT_FAILURES = frozenset(
-    {Outcome.OK, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.MAINTENANCE, Outcome.SKIPPED, Outcome.STORED}
+    {
+        Outcome.OK,
+        Outcome.PAUSED,
+        Outcome.NO_GPU,
+        Outcome.NO_HISTORY,
+        Outcome.MAINTENANCE,
+        Outcome.SKIPPED,
+        Outcome.STORED,
+    }
 )
 
 Stage = Literal["connect", "auth", "open", "exec", "output"]
