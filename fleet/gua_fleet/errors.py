@@ -2,7 +2,9 @@
 
 GuaError
 └── FleetError         2  the command cannot start: option, inventory or configuration
-    └── InventoryError 2  no usable inventory: missing, empty, unreadable, vaulted, no hosts
+    ├── InventoryError 2  no usable inventory: missing, empty, unreadable, vaulted, no hosts
+    └── StoreUnusable  2  the fleet's history cannot be opened, or fails under way: not ours, newer, no permission, full
+        └── StoreMissing 2  there is none yet
 
 HostFailure               one host's trouble; becomes that host's outcome and never ends the run
 """
@@ -24,6 +26,18 @@ class InventoryError(FleetError):
     """The inventory cannot be used at all."""
 
     code = "inventory"
+
+
+class StoreUnusable(FleetError):
+    """The store of the fleet's history cannot be used. The message never holds a password."""
+
+    code = "store"
+
+
+class StoreMissing(StoreUnusable):
+    """Nothing was ever pulled into the store."""
+
+    code = "store_missing"
 
 
 class HostFailure(Exception):

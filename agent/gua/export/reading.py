@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Optional
+from typing import Any, Optional, Protocol
 
 from gua.errors import FrameError
 from gua.export.columns import Value, unpack_column
@@ -26,6 +26,20 @@ from gua.export.records import (
 
 # What login shells may print before an export begins.
 _NOISE_BYTES = 1_000_000
+
+
+# More than a chunk of all its tables' columns has by far.
+_MOST_VALUES = 64 * CHUNK_ROWS
+
+Values = list[Value]
+
+
+class Readable(Protocol):
+    """What an export is read from: a file, or a connection."""
+
+    def readline(self, limit: int, /) -> bytes: ...
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -52,22 +66,77 @@ class Chunk:
     header: Mapping[str, Any] = field(repr=False)
 
 
-def read_chunks(file: BinaryIO, nonce: Optional[str] = None) -> Iterator[Chunk]:
+@dataclass(frozen=True)
+class PackedChunk:
+    """A chunk that was verified and not taken apart yet: as small as it travelled. rows: how many, by table."""
+
+    sequence: int
+    after_rev: int
+    until_rev: int
+    whole: bool
+    rows: Mapping[str, int]
+    header: Mapping[str, Any] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    def columns(self, wanted: Callable[[str, str], bool] = lambda table, column: True) -> dict[str, dict[str, Values]]:
+        """The values of each table's columns. wanted: is asked with the names of a table and a column.
+
+        Raises FrameError for what cannot be read, or is more than a chunk may hold.
+        """
+        try:
+            return self._columns(wanted)
+        except (zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+            raise FrameError(f"a chunk of the export cannot be read: {exc}") from exc
+
+    def _columns(self, wanted: Callable[[str, str], bool]) -> dict[str, dict[str, Values]]:
+        inflate = zlib.decompressobj()
+        text = inflate.decompress(self.body, LIMIT_BYTES)
+        if not inflate.eof:
+            raise FrameError("a chunk of the export is larger than any may be")
+        tables = json.loads(text)["tables"]
+        if {name: table["rows"] for name, table in tables.items()} != self.rows:
+            raise FrameError("the export was altered: rows are not as many as it says")
+        packed = {
+            name: {column: values for column, values in table["columns"].items() if wanted(name, column)}
+            for name, table in tables.items()
+        }
+        if sum(self.rows[name] * len(table) for name, table in packed.items()) > _MOST_VALUES:
+            raise FrameError("a chunk of the export has more values than any may have")
+        return {
+            name: {column: unpack_column(values, self.rows[name]) for column, values in table.items()}
+            for name, table in packed.items()
+        }
+
+    def unpack(self) -> Chunk:
+        """The chunk as rows. Raises FrameError."""
+        tables = {name: Rows(tuple(table), tuple(zip(*table.values()))) for name, table in self.columns().items()}
+        return Chunk(self.sequence, self.after_rev, self.until_rev, self.whole, tables, self.header)
+
+
+def read_chunks(file: Readable, nonce: Optional[str] = None) -> Iterator[Chunk]:
     """The verified chunks of an export, one at a time; the last one is not the end before this is exhausted.
 
-    file: anything with readline(limit) and read(size). nonce: what was asked with; None: any. Raises FrameError as soon
-    as something was cut, altered, put elsewhere or left out, and for another major schema; chunks before stay good.
+    nonce: what was asked with; None: any. Raises FrameError as soon as something was cut, altered, put elsewhere or
+    left out, and for another major schema; chunks before stay good.
     """
-    line = _first_line(file, nonce or "")
-    nonce = nonce_of(line) if nonce is None else nonce
+    return (packed.unpack() for packed in read_packed(file, nonce))
+
+
+def read_packed(file: Readable, nonce: Optional[str] = None) -> Iterator[PackedChunk]:
+    """As `read_chunks`, and each is taken apart only when it is asked to be. An empty export has none."""
+    line = first_line(file, nonce or "")
+    return read_after(file, line, nonce_of(line) if nonce is None else nonce)
+
+
+def read_after(file: Readable, line: bytes, nonce: str) -> Iterator[PackedChunk]:
+    """The chunks of an export whose first line was read already. Raises FrameError as `read_chunks`."""
     record = _read_record(file, line, nonce, "")
     if record.kind != HEADER:
         raise FrameError("the export has no header")
-    header = _parse_header(record.body)
-    yield from _read_chunks(file, nonce, record, header)
+    yield from _read_packed(file, nonce, record, parse_header(record.body))
 
 
-def _read_chunks(file: BinaryIO, nonce: str, record: Record, header: Mapping[str, Any]) -> Iterator[Chunk]:
+def _read_packed(file: Readable, nonce: str, record: Record, header: Mapping[str, Any]) -> Iterator[PackedChunk]:
     reached, sequence, rows = int(header["since_rev"]), 0, 0
     open_range: Optional[tuple[int, int]] = None
     while True:
@@ -82,7 +151,7 @@ def _read_chunks(file: BinaryIO, nonce: str, record: Record, header: Mapping[str
             raise FrameError("the export was altered: its chunks do not follow each other")
         open_range = None if chunk.whole else revs
         reached = chunk.until_rev if chunk.whole else reached
-        rows += sum(len(table.rows) for table in chunk.tables.values())
+        rows += sum(chunk.rows.values())
         yield chunk
 
 
@@ -91,7 +160,8 @@ def _check_end(record: Record, chunks: int, rows: int, *, complete: bool) -> Non
         raise FrameError("the export was altered: its end does not fit its chunks")
 
 
-def _first_line(file: BinaryIO, nonce: str) -> bytes:
+def first_line(file: Readable, nonce: str) -> bytes:
+    """The line that an export begins with; what stands before it is passed over. Raises FrameError without one."""
     left = _NOISE_BYTES
     while left > 0:
         line = file.readline(left)
@@ -103,7 +173,7 @@ def _first_line(file: BinaryIO, nonce: str) -> bytes:
     raise FrameError("the answer holds no export")
 
 
-def _read_record(file: BinaryIO, line: bytes, nonce: str, before: str) -> Record:
+def _read_record(file: Readable, line: bytes, nonce: str, before: str) -> Record:
     kind, fields = parse_line(line, nonce)
     size = int(fields["bytes"])
     body = _read_exactly(file, size + 1)
@@ -114,7 +184,7 @@ def _read_record(file: BinaryIO, line: bytes, nonce: str, before: str) -> Record
     return Record(kind, fields, body[:size])
 
 
-def _read_exactly(file: BinaryIO, size: int) -> bytes:
+def _read_exactly(file: Readable, size: int) -> bytes:
     parts = []
     while size:
         part = file.read(size)
@@ -125,8 +195,11 @@ def _read_exactly(file: BinaryIO, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _parse_header(body: bytes) -> dict[str, Any]:
-    header = json.loads(body)
+def parse_header(body: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise FrameError("the export's header cannot be read") from exc
     if not isinstance(header, dict) or not str(header.get("schema")).startswith("gua.export/"):
         raise FrameError("the export's header is none")
     if header["schema"] != SCHEMA:
@@ -134,26 +207,21 @@ def _parse_header(body: bytes) -> dict[str, Any]:
     return header
 
 
-def _parse_chunk(record: Record, header: Mapping[str, Any]) -> Chunk:
+def _parse_chunk(record: Record, header: Mapping[str, Any]) -> PackedChunk:
     if record.kind != CHUNK:
         raise FrameError("the export was altered: a record of an unknown kind")
+    fields = record.fields
     try:
-        inflate = zlib.decompressobj()
-        text = inflate.decompress(record.body, LIMIT_BYTES)
-        if not inflate.eof:
-            raise FrameError("a chunk of the export is larger than any may be")
-        document, fields = json.loads(text), record.fields
-        tables = {name: _unpacked(table) for name, table in document["tables"].items()}
-        if {name: len(table.rows) for name, table in tables.items()} != fields["rows"]:
-            raise FrameError("the export was altered: rows are not as many as it says")
+        rows = {str(name): _count(number) for name, number in fields["rows"].items()}
         numbers = (int(fields["sequence"]), int(fields["after_rev"]), int(fields["until_rev"]), bool(fields["whole"]))
-        return Chunk(*numbers, tables, header)
-    except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise FrameError(f"a chunk of the export cannot be read: {exc}") from exc
+    if sum(rows.values()) > CHUNK_ROWS:
+        raise FrameError("a chunk of the export has more rows than any may have")
+    return PackedChunk(*numbers, rows, header, record.body)
 
 
-def _unpacked(table: Mapping[str, Any]) -> Rows:
-    count, columns = int(table["rows"]), table["columns"]
-    if not 0 <= count <= CHUNK_ROWS or not columns:
-        raise ValueError("a table has more rows than a chunk")
-    return Rows(tuple(columns), tuple(zip(*(unpack_column(column, count) for column in columns.values()))))
+def _count(number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError("a number of rows is none")
+    return number

@@ -1,0 +1,76 @@
+"""Schema changes: small, ordered, each in one transaction with the record that it ran. The same on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from peewee import Model
+
+from gua_fleet.errors import StoreUnusable
+from gua_fleet.store.models import MODELS, Migration
+from gua_fleet.store.session import Session
+
+# What the last of STEPS makes.
+SCHEMA_VERSION = 1
+
+# Step N makes version N + 2 of version N + 1. Never change one that was released; append. A new store is made from the
+# models at once: tests hold that both ways lead to the same schema.
+STEPS: tuple[Callable[[Session], None], ...] = ()
+
+# In PostgreSQL all tables lie in a schema of their own, so that any database will do.
+PG_SCHEMA = "gua_fleet"
+
+# Any number that is always the same: two controllers must not make one store at the same time.
+_LOCK = 0x67756166
+
+
+def migrate(session: Session, where: str, now_ms: int) -> None:
+    """Bring the schema up to date. Raises StoreUnusable where it is newer than this program, or not ours."""
+    with session.writing():
+        _lock(session)
+        version = check_version(session, where)
+        if version == 0:
+            _create(session)
+            _record(session, SCHEMA_VERSION, now_ms)
+    for number in range(max(version, 1), SCHEMA_VERSION):
+        with session.writing():
+            _lock(session)
+            if check_version(session, where) == number:  # another process may have been faster
+                STEPS[number - 1](session)
+                _record(session, number + 1, now_ms)
+
+
+def check_version(session: Session, where: str) -> int:
+    """The schema version; 0 when nothing is in it yet. Raises StoreUnusable: not ours, or of a newer program."""
+    tables = set(session.database.get_tables(None if session.is_sqlite else PG_SCHEMA))
+    if not tables:
+        return 0
+    ours = {"migration", "host", "history"} <= tables
+    version = session.value("SELECT max(version) FROM migration") if ours else None
+    if version is None:
+        raise StoreUnusable(f"{where} was not made by gua-fleet: name another store with --store")
+    if version > SCHEMA_VERSION:
+        raise StoreUnusable(
+            f"{where} was written by a newer gua-fleet (schema {version}, this one knows {SCHEMA_VERSION}): "
+            "update gua-fleet here"
+        )
+    return int(version)
+
+
+def _create(session: Session) -> None:
+    models: list[type[Model]] = [*MODELS, Migration]
+    for model in models:
+        meta: Any = model._meta  # peewee's way to ask a model about itself
+        meta.without_rowid = meta.by_key and session.is_sqlite
+    with session.database.bind_ctx(models):
+        session.database.create_tables(models, safe=False)
+
+
+def _lock(session: Session) -> None:
+    if not session.is_sqlite:
+        session.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+
+
+def _record(session: Session, version: int, now_ms: int) -> None:
+    session.execute("INSERT INTO migration (version, applied_ms) VALUES (?, ?)", (version, now_ms))
