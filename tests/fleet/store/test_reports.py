@@ -1,0 +1,165 @@
+"""Reports from the store: the agents' own figures, to the millisecond, for any history and any window."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gua.coverage import SLOT_MS, slot_ceil, slot_floor
+from tests.agent.store.histories import MANY, History, histories
+from tests.agent.store.opened import steady, write
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
+from tests.fleet.store.reported import figures, from_agents, from_store, new_store, question, take
+
+DAY_MS = 86_400_000
+ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")
+
+
+@st.composite
+def windows(draw: Any) -> tuple[list[History], int, int, str]:
+    """One or two hosts' histories, a window around some of it, short or months long, and a zone."""
+    found = draw(st.lists(histories(), min_size=1, max_size=2))
+    middle_s = draw(st.sampled_from(found[0].ticks)).ts_ms // 1000
+    before_s = draw(st.sampled_from([10, 3_000, 40 * 3_600, 3 * 86_400, 70 * 86_400]))
+    after_s = draw(st.sampled_from([10, 3_000, 40 * 3_600, 3 * 86_400, 70 * 86_400]))
+    since_s = middle_s - draw(st.integers(0, before_s))
+    return found, since_s * 1000, (middle_s + draw(st.integers(1, after_s))) * 1000, draw(st.sampled_from(ZONES))
+
+
+@settings(max_examples=25 * MANY, deadline=timedelta(seconds=60))
+@given(windows(), st.integers(0, 30))
+def test_store_says_what_the_agents_say_themselves(case: tuple[list[History], int, int, str], cut: int) -> None:
+    found, since_ms, until_ms, tz = case
+    with tempfile.TemporaryDirectory() as folder, new_store(Path(folder) / "fleet.db") as session:
+        paths = {"ab"[place]: one.write(Path(folder) / f"{place}.db") for place, one in enumerate(found)}
+        for name, path in paths.items():
+            take(session, name, path, until_rev=cut)
+            take(session, name, path)
+        asked = question(since_ms, until_ms, max(one.end_ms for one in found) + DAY_MS, tz)
+        assert figures(from_store(session, list(paths), asked)) == figures(from_agents(paths, asked))
+
+
+@settings(max_examples=15 * MANY, deadline=timedelta(seconds=60))
+@given(windows())
+def test_sums_alone_say_the_same_for_windows_on_slot_edges(case: tuple[list[History], int, int, str]) -> None:
+    found, since_ms, until_ms, tz = case
+    with tempfile.TemporaryDirectory() as folder, new_store(Path(folder) / "fleet.db") as session:
+        path = found[0].write(Path(folder) / "0.db")
+        take(session, "a", path, rollups_only=True)
+        asked = question(slot_floor(since_ms), slot_ceil(until_ms), found[0].end_ms + 100 * DAY_MS, tz)
+        stored, live = (figures(one) for one in (from_store(session, ["a"], asked), from_agents({"a": path}, asked)))
+        # Without a single tick only the quarter-hour is known in which history begins.
+        for one in (stored, live):
+            begins = one["window"].pop("history_begins")
+            one["findings"] = [finding for finding in one["findings"] if finding[0] != "history_begins"]
+            assert begins is None or begins >= asked_since(asked.since_ms)
+        assert stored == live
+
+
+def asked_since(ms: int) -> str:
+    from gua.units import to_iso
+
+    return to_iso(ms - SLOT_MS)
+
+
+HELD = (holder("ada"),)
+
+
+def week(folder: Path, name: str = "a.db", *, first_minute: int = 0, minutes: int = 120, **more: Any) -> Path:
+    cards = (card("GPU-a", 50, HELD), card("GPU-b", 0, ()))
+    folder.joinpath(name).parent.mkdir(exist_ok=True)
+    from tests.agent.store.opened import stored
+
+    return stored(folder / name, steady(minutes, *cards, start=first_minute), interval_ms=MINUTE, **more)
+
+
+def test_host_that_burned_down_yesterday_still_shows_last_week(tmp_path: Path) -> None:
+    path = week(tmp_path)
+    asked = question(MONDAY - DAY_MS, MONDAY + 7 * DAY_MS, MONDAY + 9 * DAY_MS)
+    with new_store(tmp_path / "fleet.db") as session:
+        take(session, "a", path)
+        path.unlink()
+        document = from_store(session, ["a"], asked)
+    assert document["card_s"] == {"active": 7_200, "idle-held": 0, "truly-idle": 7_200, "unknown": 0}
+    # Its cards are expected to the end, and what nobody saw is not called idle.
+    assert document["coverage"]["expected_card_s"] == 2 * 7 * 86_400
+    assert document["coverage"]["unobserved_card_s"] == 2 * (7 * 86_400 - 7_200)
+
+
+def test_open_hold_of_the_store_ends_where_it_was_last_seen(tmp_path: Path) -> None:
+    with new_store(tmp_path / "fleet.db") as session:
+        take(session, "a", week(tmp_path, minutes=60))
+        document = from_store(session, ["a"], question(MONDAY, MONDAY + DAY_MS, MONDAY + 2 * DAY_MS))
+    assert [hold["until"] for hold in document["holds"]] == ["2026-03-02T01:00:00Z"]
+
+
+def test_host_installed_anew_is_one_host_with_the_same_cards(tmp_path: Path) -> None:
+    first, second = week(tmp_path, "1.db"), week(tmp_path, "2.db", first_minute=600)
+    with new_store(tmp_path / "fleet.db") as session:
+        take(session, "a", first)
+        take(session, "a", second, now_ms=MONDAY + DAY_MS)
+        document = from_store(session, ["a"], question(MONDAY, MONDAY + 20 * HOUR, MONDAY + 2 * DAY_MS))
+    assert document["cards"] == 2
+    assert document["card_s"] == {"active": 14_400, "idle-held": 0, "truly-idle": 14_400, "unknown": 0}
+    # Between the two nobody looked, but the cards were there.
+    assert document["coverage"]["expected_card_s"] == 2 * 20 * 3_600
+    assert [(user["user"], user["card_s"]) for user in document["users"]] == [("ada", 14_400)]
+
+
+def test_card_that_the_host_installed_anew_does_not_know_was_taken_out(tmp_path: Path) -> None:
+    from tests.agent.store.opened import stored
+
+    first = week(tmp_path, "1.db")
+    second = stored(tmp_path / "2.db", steady(60, card("GPU-a", 50, HELD), start=600), interval_ms=MINUTE)
+    with new_store(tmp_path / "fleet.db") as session:
+        take(session, "a", first)
+        take(session, "a", second, now_ms=MONDAY + DAY_MS)
+        document = from_store(session, ["a"], question(MONDAY, MONDAY + 20 * HOUR, MONDAY + 2 * DAY_MS))
+    assert document["cards"] == 1
+    assert document["coverage"]["expected_card_s"] == (20 + 10) * 3_600
+
+
+def test_database_put_back_from_a_copy_counts_no_second_twice(tmp_path: Path) -> None:
+    whole = week(tmp_path, minutes=120)
+    copy = tmp_path / "copy.db"
+    with new_store(tmp_path / "fleet.db") as session:
+        take(session, "a", whole)
+        # the copy is of the first hour, and goes on by itself two hours later
+        copy = week(tmp_path / "copy", minutes=60)
+        _make_same_store(whole, copy)
+        take(session, "a", copy, now_ms=MONDAY + DAY_MS)
+        document = from_store(session, ["a"], question(MONDAY, MONDAY + 3 * HOUR, MONDAY + 2 * DAY_MS))
+    assert document["card_s"]["active"] == 7_200
+    assert len(document["holds"]) == 1
+
+
+def _make_same_store(whole: Path, copy: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(whole) as one, sqlite3.connect(copy) as other:
+        (store_id,) = one.execute("SELECT store_id FROM store").fetchone()
+        other.execute("UPDATE store SET store_id = ?", (store_id,))
+
+
+def test_host_of_which_the_store_has_nothing_is_left_out(tmp_path: Path) -> None:
+    from gua_fleet.store.reports import stored_reports
+
+    with new_store(tmp_path / "fleet.db") as session, session.reading():
+        assert stored_reports(session, ["a"], question(MONDAY, MONDAY + HOUR, MONDAY + HOUR)) == {}
+
+
+def test_pulled_at_and_newest_sample_are_said(tmp_path: Path) -> None:
+    with new_store(tmp_path / "fleet.db") as session:
+        take(session, "a", week(tmp_path, minutes=60), now_ms=MONDAY + 2 * HOUR)
+        document = from_store(session, ["a"], question(MONDAY, MONDAY + 5 * HOUR, MONDAY + 5 * HOUR))
+    assert document["hosts"][0]["from_store"] == {
+        "pulled_at": "2026-03-02T02:00:00Z",
+        "newest_tick_at": "2026-03-02T00:59:00Z",
+        "age_s": 3 * 3_600,
+    }
