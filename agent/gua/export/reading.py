@@ -119,21 +119,23 @@ def read_chunks(file: Readable, nonce: Optional[str] = None) -> Iterator[Chunk]:
     nonce: what was asked with; None: any. Raises FrameError as soon as something was cut, altered, put elsewhere or
     left out, and for another major schema; chunks before stay good.
     """
-    return (packed.unpack() for packed in read_packed(file, nonce))
+    for packed in read_packed(file, nonce):
+        yield packed.unpack()
 
 
 def read_packed(file: Readable, nonce: Optional[str] = None) -> Iterator[PackedChunk]:
     """As `read_chunks`, and each is taken apart only when it is asked to be. An empty export has none."""
     line = first_line(file, nonce or "")
-    return read_after(file, line, nonce_of(line) if nonce is None else nonce)
+    yield from open_export(file, line, nonce_of(line) if nonce is None else nonce)[1]
 
 
-def read_after(file: Readable, line: bytes, nonce: str) -> Iterator[PackedChunk]:
-    """The chunks of an export whose first line was read already. Raises FrameError as `read_chunks`."""
+def open_export(file: Readable, line: bytes, nonce: str) -> tuple[dict[str, Any], Iterator[PackedChunk]]:
+    """The header of an export whose first line was read already, and its chunks. Raises FrameError, as they do."""
     record = _read_record(file, line, nonce, "")
     if record.kind != HEADER:
         raise FrameError("the export has no header")
-    yield from _read_packed(file, nonce, record, parse_header(record.body))
+    header = _parse_header(record.body)
+    return header, _read_packed(file, nonce, record, header)
 
 
 def _read_packed(file: Readable, nonce: str, record: Record, header: Mapping[str, Any]) -> Iterator[PackedChunk]:
@@ -195,7 +197,7 @@ def _read_exactly(file: Readable, size: int) -> bytes:
     return b"".join(parts)
 
 
-def parse_header(body: bytes) -> dict[str, Any]:
+def _parse_header(body: bytes) -> dict[str, Any]:
     try:
         header = json.loads(body)
     except (ValueError, RecursionError) as exc:
