@@ -151,10 +151,15 @@ def _sum(hours: Sequence[Hours]) -> Hours:
 
 def _holds(parts: Sequence[Part]) -> list[Document]:
     """Each hold once: a database that went back to an older copy of itself has what it had before, too."""
-    found: dict[tuple[str, str], Document] = {}
-    for part in parts:
+    found: list[Document] = []
+    known: set[tuple[str, str, str]] = set()
+    for part in reversed(parts):
         uuids = {row.id: row.uuid for row in part.facts.devices}
-        for hold in part.holds.rows:
-            document = document_of(hold, uuids)
-            found[document["process_key"], document["card"]] = document
-    return list(found.values())
+        documents = [document_of(row, uuids) for row in part.holds.rows]
+        found += [one for one in documents if _identity(one) not in known]
+        known |= set(map(_identity, documents))
+    return found
+
+
+def _identity(hold: Document) -> tuple[str, str, str]:
+    return hold["process_key"], hold["card"], hold["since"]

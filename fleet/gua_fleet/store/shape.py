@@ -57,7 +57,7 @@ class NotBelieved(ValueError):
     """What a host says cannot be. One line, without the host's name."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A table that is filled from exports. columns: ours, without `history`, in the model's order; key: of them."""
 

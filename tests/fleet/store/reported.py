@@ -95,13 +95,23 @@ def figures(document: Document) -> Document:
     return {
         **same,
         "hosts": [{key: host[key] for key in keys} for host in document["hosts"]],
-        "holds": sorted((_hold(hold) for hold in document["holds"]), key=lambda one: (one["host"], one["id"])),
         "findings": sorted(
-            (one["id"], str(one["host"]), str(one["card"])) for one in document["findings"] if one["id"] not in NOT_STORED
+            (one["id"], str(one["host"]), str(one["card"]))
+            for one in document["findings"]
+            if one["id"] not in NOT_STORED
         ),
     }
 
 
-def _hold(hold: Document) -> Document:
-    """When an open hold was last seen is for the store its end."""
-    return {key: value for key, value in hold.items() if key != "until"}
+def holds(document: Document, ends: Document) -> dict[tuple[str, int], Document]:
+    """The document's holds by host and id, ended as those of `ends` are.
+
+    What is open an agent lists to the end of time; the store has it until when it was seen, if that is in the window.
+    """
+    until = {(hold["host"], hold["id"]): hold["until"] for hold in ends["holds"]}
+    found = {(hold["host"], hold["id"]): hold for hold in document["holds"]}
+    return {
+        key: {**hold, "until": until.get(key) if hold["until"] is None else hold["until"]}
+        for key, hold in found.items()
+        if hold["until"] is not None or key in until
+    }

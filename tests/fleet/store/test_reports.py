@@ -2,70 +2,70 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gua.coverage import SLOT_MS, slot_ceil, slot_floor
+from gua.units import to_iso
+from gua_fleet.store.reports import stored_reports
 from tests.agent.store.histories import MANY, History, histories
-from tests.agent.store.opened import steady, write
+from tests.agent.store.opened import steady, stored
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
-from tests.fleet.store.reported import figures, from_agents, from_store, new_store, question, take
+from tests.fleet.store.reported import figures, from_agents, from_store, holds, new_store, question, take
 
 DAY_MS = 86_400_000
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")
 
 
 @st.composite
-def windows(draw: Any) -> tuple[list[History], int, int, str]:
-    """One or two hosts' histories, a window around some of it, short or months long, and a zone."""
-    found = draw(st.lists(histories(), min_size=1, max_size=2))
-    middle_s = draw(st.sampled_from(found[0].ticks)).ts_ms // 1000
-    before_s = draw(st.sampled_from([10, 3_000, 40 * 3_600, 3 * 86_400, 70 * 86_400]))
-    after_s = draw(st.sampled_from([10, 3_000, 40 * 3_600, 3 * 86_400, 70 * 86_400]))
-    since_s = middle_s - draw(st.integers(0, before_s))
-    return found, since_s * 1000, (middle_s + draw(st.integers(1, after_s))) * 1000, draw(st.sampled_from(ZONES))
+def windows(draw: Any) -> tuple[History, int, int, str]:
+    """A host's history, a window around some of it, short or months long, and a zone."""
+    history = draw(histories())
+    middle_s = draw(st.sampled_from(history.ticks)).ts_ms // 1000
+    lengths_s = [10, 3_000, 40 * 3_600, 3 * 86_400, 70 * 86_400]
+    since_s = middle_s - draw(st.integers(0, draw(st.sampled_from(lengths_s))))
+    until_s = middle_s + draw(st.integers(1, draw(st.sampled_from(lengths_s))))
+    return history, since_s * 1000, until_s * 1000, draw(st.sampled_from(ZONES))
 
 
 @settings(max_examples=25 * MANY, deadline=timedelta(seconds=60))
 @given(windows(), st.integers(0, 30))
-def test_store_says_what_the_agents_say_themselves(case: tuple[list[History], int, int, str], cut: int) -> None:
-    found, since_ms, until_ms, tz = case
+def test_store_says_what_the_agents_say_themselves(case: tuple[History, int, int, str], cut: int) -> None:
+    """A second host has the begin of the same history, so that their rows lie beside each other."""
+    history, since_ms, until_ms, tz = case
+    begin = History(history.ticks[: len(history.ticks) // 2 + 1])
     with tempfile.TemporaryDirectory() as folder, new_store(Path(folder) / "fleet.db") as session:
-        paths = {"ab"[place]: one.write(Path(folder) / f"{place}.db") for place, one in enumerate(found)}
+        paths = {name: one.write(Path(folder) / f"{name}.db") for name, one in (("a", history), ("b", begin))}
         for name, path in paths.items():
             take(session, name, path, until_rev=cut)
             take(session, name, path)
-        asked = question(since_ms, until_ms, max(one.end_ms for one in found) + DAY_MS, tz)
-        assert figures(from_store(session, list(paths), asked)) == figures(from_agents(paths, asked))
+        asked = question(since_ms, until_ms, history.end_ms + DAY_MS, tz)
+        here, live = from_store(session, list(paths), asked), from_agents(paths, asked)
+        assert figures(here) == figures(live)
+        assert holds(here, here) == holds(live, here)
 
 
 @settings(max_examples=15 * MANY, deadline=timedelta(seconds=60))
 @given(windows())
-def test_sums_alone_say_the_same_for_windows_on_slot_edges(case: tuple[list[History], int, int, str]) -> None:
-    found, since_ms, until_ms, tz = case
+def test_sums_alone_say_the_same_for_windows_on_slot_edges(case: tuple[History, int, int, str]) -> None:
+    history, since_ms, until_ms, tz = case
     with tempfile.TemporaryDirectory() as folder, new_store(Path(folder) / "fleet.db") as session:
-        path = found[0].write(Path(folder) / "0.db")
+        path = history.write(Path(folder) / "a.db")
         take(session, "a", path, rollups_only=True)
-        asked = question(slot_floor(since_ms), slot_ceil(until_ms), found[0].end_ms + 100 * DAY_MS, tz)
-        stored, live = (figures(one) for one in (from_store(session, ["a"], asked), from_agents({"a": path}, asked)))
+        asked = question(slot_floor(since_ms), slot_ceil(until_ms), history.end_ms + 100 * DAY_MS, tz)
+        here, live = (figures(one) for one in (from_store(session, ["a"], asked), from_agents({"a": path}, asked)))
         # Without a single tick only the quarter-hour is known in which history begins.
-        for one in (stored, live):
+        for one in (here, live):
             begins = one["window"].pop("history_begins")
             one["findings"] = [finding for finding in one["findings"] if finding[0] != "history_begins"]
-            assert begins is None or begins >= asked_since(asked.since_ms)
-        assert stored == live
-
-
-def asked_since(ms: int) -> str:
-    from gua.units import to_iso
-
-    return to_iso(ms - SLOT_MS)
+            assert begins is None or begins >= to_iso(asked.since_ms - SLOT_MS)
+        assert here == live
 
 
 HELD = (holder("ada"),)
@@ -73,9 +73,7 @@ HELD = (holder("ada"),)
 
 def week(folder: Path, name: str = "a.db", *, first_minute: int = 0, minutes: int = 120, **more: Any) -> Path:
     cards = (card("GPU-a", 50, HELD), card("GPU-b", 0, ()))
-    folder.joinpath(name).parent.mkdir(exist_ok=True)
-    from tests.agent.store.opened import stored
-
+    folder.mkdir(exist_ok=True)
     return stored(folder / name, steady(minutes, *cards, start=first_minute), interval_ms=MINUTE, **more)
 
 
@@ -113,8 +111,6 @@ def test_host_installed_anew_is_one_host_with_the_same_cards(tmp_path: Path) -> 
 
 
 def test_card_that_the_host_installed_anew_does_not_know_was_taken_out(tmp_path: Path) -> None:
-    from tests.agent.store.opened import stored
-
     first = week(tmp_path, "1.db")
     second = stored(tmp_path / "2.db", steady(60, card("GPU-a", 50, HELD), start=600), interval_ms=MINUTE)
     with new_store(tmp_path / "fleet.db") as session:
@@ -140,16 +136,12 @@ def test_database_put_back_from_a_copy_counts_no_second_twice(tmp_path: Path) ->
 
 
 def _make_same_store(whole: Path, copy: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(whole) as one, sqlite3.connect(copy) as other:
         (store_id,) = one.execute("SELECT store_id FROM store").fetchone()
         other.execute("UPDATE store SET store_id = ?", (store_id,))
 
 
 def test_host_of_which_the_store_has_nothing_is_left_out(tmp_path: Path) -> None:
-    from gua_fleet.store.reports import stored_reports
-
     with new_store(tmp_path / "fleet.db") as session, session.reading():
         assert stored_reports(session, ["a"], question(MONDAY, MONDAY + HOUR, MONDAY + HOUR)) == {}
 
