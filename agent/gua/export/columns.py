@@ -45,7 +45,7 @@ def unpack_column(column: Column, rows: int) -> list[Value]:
         return [column["same"]] * rows
     else:
         steps = column["steps"]
-        if not isinstance(steps, list) or not all(type(step) is int for step in steps):
+        if not isinstance(steps, list) or not set(map(type, steps)) <= {int}:
             raise ValueError("steps are whole numbers")
         values = list(accumulate(steps))
     if len(values) != rows:

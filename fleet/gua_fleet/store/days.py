@@ -14,7 +14,7 @@ from gua_fleet.store.shape import NotBelieved
 DAY_SLOTS = 86_400_000 // SLOT_MS
 
 # table of slots -> (its key after the slot, its sums)
-_SUMMED = {
+SUMMED = {
     "card": (("device", "rule", "verdict"), ("covered_ms", "samples", "energy_mj", "energy_ms")),
     "user": (
         ("person", "device", "rule", "state"),
@@ -22,11 +22,15 @@ _SUMMED = {
     ),
     "tick": (("status", "cover_ms"), ("ticks",)),
 }
-_COUNTS = (
-    " WHERE history = ? AND slot >= ? AND slot < ?"
-    " AND NOT EXISTS (SELECT 1 FROM superseded AS other WHERE other.history = {table}.history"
-    " AND other.slot = {table}.slot)"
-)
+_RANGE = " WHERE history = ? AND slot >= ? AND slot < ?"
+
+
+def counted(table: str) -> str:
+    """The condition that a row of this table of slots counts."""
+    return (
+        f" AND NOT EXISTS (SELECT 1 FROM superseded AS later WHERE later.history = {table}.history"
+        f" AND later.slot = {table}.slot)"
+    )
 
 
 def day_of(slot: int) -> int:
@@ -37,7 +41,7 @@ def sum_days(session: Session, history: int, days: Iterable[int]) -> None:
     """Make the sums of these days. Raises NotBelieved where a card has more time in a slot than that has."""
     for first, end in _runs(days):
         _check(session, history, first, end)
-        for kind, (key, sums) in _SUMMED.items():
+        for kind, (key, sums) in SUMMED.items():
             _sum(session, history, (first, end), kind, key, sums)
         _sum_states(session, history, first, end)
 
@@ -72,7 +76,7 @@ def _sum(
     session.execute(f"DELETE FROM {kind}_day WHERE history = ? AND day >= ? AND day < ?", (history, *days))
     session.execute(
         f"INSERT INTO {kind}_day (history, day, {names}, {', '.join(sums)})"
-        f" SELECT history, slot / {DAY_SLOTS}, {names}, {amounts} FROM {table}{_COUNTS.format(table=table)}"
+        f" SELECT history, slot / {DAY_SLOTS}, {names}, {amounts} FROM {table}{_RANGE}{counted(table)}"
         f" GROUP BY history, slot / {DAY_SLOTS}, {names}",
         (history, days[0] * DAY_SLOTS, days[1] * DAY_SLOTS),
     )
@@ -81,7 +85,7 @@ def _sum(
 def _sum_states(session: Session, history: int, first: int, end: int) -> None:
     made: dict[int, array[int]] = {}
     for slot, verdict, covered_ms in session.rows(
-        f"SELECT slot, verdict, sum(covered_ms) FROM card_slot{_COUNTS.format(table='card_slot')} GROUP BY 1, 2",
+        f"SELECT slot, verdict, sum(covered_ms) FROM card_slot{_RANGE}{counted('card_slot')} GROUP BY slot, verdict",
         (history, first * DAY_SLOTS, end * DAY_SLOTS),
     ):
         day, number = divmod(slot, DAY_SLOTS)
@@ -91,11 +95,12 @@ def _sum_states(session: Session, history: int, first: int, end: int) -> None:
     session.execute("DELETE FROM slot_day WHERE history = ? AND day >= ? AND day < ?", (history, first, end))
     session.execute_many(
         "INSERT INTO slot_day (history, day, state_ms) VALUES (?, ?, ?)",
-        [(history, day, _bytes(sums)) for day, sums in sorted(made.items())],
+        [(history, day, little_endian(sums).tobytes()) for day, sums in sorted(made.items())],
     )
 
 
-def _bytes(sums: array[int]) -> bytes:
+def little_endian(numbers: array[int]) -> array[int]:
+    """These numbers of this machine as the store has them, or the other way round."""
     if sys.byteorder == "big":
-        sums.byteswap()
-    return sums.tobytes()
+        numbers.byteswap()
+    return numbers

@@ -13,7 +13,8 @@ from gua.model import USER_UNATTRIBUTED, Rule, UserSource
 from gua.store.codes import USER_SOURCES
 from gua.store.devices import DeviceRow
 from gua.store.reader import UserRow
-from gua_fleet.store.session import Session, numbers
+from gua_fleet.store.ids import numbers
+from gua_fleet.store.session import Session
 
 _NOBODY = UserRow(USER_UNATTRIBUTED, UserSource.UNATTRIBUTED, None)
 

@@ -12,7 +12,8 @@ from gua.report.material import HOLDS_SHOWN
 from gua.store.codes import GRAPHICS, USER_SOURCES
 from gua.units import to_iso
 from gua_fleet.model import Document
-from gua_fleet.store.session import Session, numbers
+from gua_fleet.store.ids import numbers
+from gua_fleet.store.session import Session
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from gua.store.sums import WindowSums
 from gua_fleet.store.facts import Facts
 from gua_fleet.store.histories import HistoryRow
 from gua_fleet.store.holds import Holds
-from gua_fleet.store.reading import add_amounts
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,9 @@ def _add(
     rules: Mapping[int, int],
 ) -> None:
     for (device, verdict), amounts in more.cards.items():
-        add_amounts(sums.cards[devices[device], verdict], amounts)
+        _add_amounts(sums.cards[devices[device], verdict], amounts)
     for (user, state), amounts in more.users.items():
-        add_amounts(sums.users[users[user], state], amounts)
+        _add_amounts(sums.users[users[user], state], amounts)
     for (device, state), held_ms in more.held.items():
         sums.held[devices[device], state] += held_ms
     for (user, device), held_ms in more.user_cards.items():
@@ -109,3 +108,8 @@ def _add(
     for kind, ticks in more.ticks.items():
         sums.ticks[kind] += ticks
     sums.card_rules |= {(devices[device], rules[rule]) for device, rule in more.card_rules}
+
+
+def _add_amounts(sums: list[int], more: Iterable[int]) -> None:
+    for position, amount in enumerate(more):
+        sums[position] += amount

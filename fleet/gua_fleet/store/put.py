@@ -21,8 +21,7 @@ def put(session: Session, history: int, incoming: Incoming) -> None:
         marks = ", ".join("?" * len(table.columns))
         names = ", ".join(table.columns)
         insert = f"INSERT INTO {table.name} (history, {names}) VALUES ({history}, {marks}) {_on_conflict(table)}"
-        # in the order of their key, the sooner they find their place
-        session.execute_many(insert, sorted(rows) if table.name == "sample" else rows)
+        session.execute_many(insert, rows)
         return
     _copy(session, history, incoming, rows)
 

@@ -1,107 +1,137 @@
-"""Sums of a window, as the agent's own report is made of them, for many histories at once."""
+"""Sums over a window for many histories at once: whole days from days, their edges from slots, the rest from raw ticks.
+
+What comes out is what the agent makes its own report of, with the ids of each history, so that one code makes the
+figures of both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from array import array
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
 
+from gua.report.hours import even_stretches
 from gua.report.window import ReportWindow
-from gua.store.sums import WindowSums
-from gua_fleet.store.raw_sums import add_raw
-from gua_fleet.store.session import Session, numbers
+from gua.store.codes import STATES
+from gua.store.credit import CARD, SHARE
+from gua.store.sums import WEEK_SLOTS, WindowSums
+from gua_fleet.store.days import DAY_SLOTS, SUMMED, counted, little_endian
+from gua_fleet.store.histories import HistoryRow, histories
+from gua_fleet.store.raw import add_raw
+from gua_fleet.store.session import Session
 
-DAY_SLOTS = 96
+__all__ = ["HistoryRow", "histories", "raw_window", "window_sums"]
+
+_CELL_BITS = 64
+_SLOT_BYTES = len(STATES) * _CELL_BITS // 8
 
 
-def window_sums(session: Session, ids: Sequence[int], window: ReportWindow) -> dict[int, WindowSums]:
-    """The sums of each of these histories, with its own ids. Superseded slots are in none.
+def window_sums(
+    session: Session, ids: Sequence[int], window: ReportWindow, zone: tzinfo | None = None
+) -> dict[int, WindowSums]:
+    """The sums of each of these histories over the window.
 
-    `slots` has the ragged ends only: the hours of whole slots come from `hours_of`.
+    zone: whose hours of the week will be asked of `WindowSums.slots`; slots of the same hour stand together there.
+    Superseded slots count nowhere. The ragged ends of the window need raw ticks: see `raw_window`.
     """
     sums = {one: WindowSums() for one in ids}
-    if not ids:
-        return sums
-    for table, column, bounds in spans(window.slots):
-        _add(session, sums, _Part(table, column, bounds, _superseded(session, ids, column, bounds)))
+    first, end = window.slots
+    if first < end and sums:
+        _add_cards(session, sums, first, end)
+        _add_users(session, sums, first, end)
+        _add_ticks(session, sums, first, end)
+        for stretch in even_stretches(zone, first, end):
+            _add_hours(session, sums, stretch)
     for span in window.ragged:
-        for one in ids:
-            add_raw(session, one, span, sums[one])
+        for history, found in sums.items():
+            add_raw(session, history, span, found)
     return sums
 
 
-def spans(slots: tuple[int, int]) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """The slots as (suffix of the tables that have them, their column, numbers): whole days, and slots at the ends."""
-    first, end = slots
-    day, days_end = -(-first // DAY_SLOTS), end // DAY_SLOTS
-    if day >= days_end:
-        if first < end:
-            yield "slot", "slot", (first, end)
-        return
-    yield "day", "day", (day, days_end)
-    if first < day * DAY_SLOTS:
-        yield "slot", "slot", (first, day * DAY_SLOTS)
-    if days_end * DAY_SLOTS < end:
-        yield "slot", "slot", (days_end * DAY_SLOTS, end)
+def raw_window(session: Session, history: HistoryRow) -> tuple[int, int] | None:
+    """From when until when raw ticks are here without gaps, in Unix milliseconds; None where there are none."""
+    newest = session.value("SELECT max(ts_ms + cover_ms) FROM tick WHERE history = ?", (history.id,))
+    if newest is None:
+        return None
+    oldest = session.value("SELECT min(ts_ms) FROM tick WHERE history = ?", (history.id,))
+    return max(int(oldest), history.raw_since_ms or 0), int(newest)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Some rows of the `_slot` or `_day` tables. counts: SQL for which of them count; empty: all."""
-
-    table: str
-    column: str
-    bounds: tuple[int, int]
-    counts: str
-
-
-def _superseded(session: Session, ids: Sequence[int], column: str, bounds: tuple[int, int]) -> str:
-    """Nearly always nothing is, and then nothing is asked of every row."""
-    where = f"history IN ({numbers(ids)}) AND slot >= ? AND slot < ?"
-    if column == "day" or not session.rows(f"SELECT 1 FROM superseded WHERE {where} LIMIT 1", bounds):
-        return ""
-    return " AND NOT EXISTS (SELECT 1 FROM superseded AS s WHERE s.history = t.history AND s.slot = t.slot)"
-
-
-def total(column: str) -> str:
-    """A sum in SQL. PostgreSQL's own is of a wider kind, which would come as another type."""
-    return f"CAST(sum({column}) AS BIGINT)"
+def _parts(kind: str, ids: Iterable[int], first: int, end: int) -> str:
+    """The rows of the slots first <= slot < end, from as many whole days as there are in them."""
+    key, sums = SUMMED[kind]
+    names = ", ".join(("history", *key, *sums))
+    among = f"history IN ({', '.join(map(str, ids))})"
+    days = (-(-first // DAY_SLOTS), end // DAY_SLOTS)
+    edges = [(first, end)]
+    parts = []
+    if days[0] < days[1]:
+        parts.append(f"SELECT {names} FROM {kind}_day WHERE {among} AND day >= {days[0]} AND day < {days[1]}")
+        edges = [(first, days[0] * DAY_SLOTS), (days[1] * DAY_SLOTS, end)]
+    parts += [
+        f"SELECT {names} FROM {kind}_slot WHERE {among} AND slot >= {start} AND slot < {stop}{counted(f'{kind}_slot')}"
+        for start, stop in edges
+        if start < stop
+    ]
+    return " UNION ALL ".join(parts)
 
 
-def _add(session: Session, sums: dict[int, WindowSums], part: _Part) -> None:
-    for history, device, verdict, rule, *amounts in _rows(
-        session, sums, part, "card", "device, verdict, rule", "covered_ms samples energy_mj energy_ms"
-    ):
+def _summed(kind: str, ids: Iterable[int], first: int, end: int) -> str:
+    key, sums = SUMMED[kind]
+    names = ", ".join(("history", *key))
+    amounts = ", ".join(f"sum({name})" for name in sums)
+    return f"SELECT {names}, {amounts} FROM ({_parts(kind, ids, first, end)}) AS part GROUP BY {names}"
+
+
+def _add_cards(session: Session, sums: dict[int, WindowSums], first: int, end: int) -> None:
+    for history, device, rule, verdict, *amounts in session.rows(_summed("card", sums, first, end)):
         found = sums[history]
         found.card_rules.add((device, rule))
-        add_amounts(found.cards[device, verdict], amounts)
-    for history, person, device, state, *amounts in _rows(
-        session,
-        sums,
-        part,
-        "user",
-        "person, device, state",
-        "card_ms share_ms shared_ms long_idle_ms energy_mj energy_ms samples",
-    ):
+        _add(found.cards[device, verdict], amounts)
+
+
+def _add_users(session: Session, sums: dict[int, WindowSums], first: int, end: int) -> None:
+    for history, person, device, _, state, *amounts in session.rows(_summed("user", sums, first, end)):
         found = sums[history]
-        add_amounts(found.users[person, state], amounts)
-        found.held[device, state] += amounts[1]
-        found.user_cards[person, device] += amounts[0]
-    for history, status, cover_ms, ticks in _rows(session, sums, part, "tick", "status, cover_ms", "ticks"):
-        sums[history].ticks[status, cover_ms] += ticks
+        _add(found.users[person, state], amounts)
+        found.held[device, state] += int(amounts[SHARE])
+        found.user_cards[person, device] += int(amounts[CARD])
 
 
-def _rows(
-    session: Session, ids: Iterable[int], part: _Part, kind: str, keys: str, amounts: str
-) -> Iterable[Sequence[Any]]:
-    totals = ", ".join(map(total, amounts.split()))
-    return session.rows(
-        f"SELECT history, {keys}, {totals} FROM {kind}_{part.table} AS t WHERE history IN ({numbers(ids)})"
-        f" AND {part.column} >= ? AND {part.column} < ?{part.counts} GROUP BY history, {keys}",
-        part.bounds,
-    )
+def _add_ticks(session: Session, sums: dict[int, WindowSums], first: int, end: int) -> None:
+    for history, status, cover_ms, ticks in session.rows(_summed("tick", sums, first, end)):
+        sums[history].ticks[status, cover_ms] += int(ticks)
 
 
-def add_amounts(sums: list[int], more: Iterable[int]) -> None:
+def _add(sums: list[int], more: Iterable[int]) -> None:
     for position, amount in enumerate(more):
-        sums[position] += amount
+        sums[position] += int(amount)  # PostgreSQL sums to a Decimal
+
+
+def _add_hours(session: Session, sums: dict[int, WindowSums], stretch: tuple[int, int]) -> None:
+    """Add to `slots`, the times of slots that lie whole weeks apart to the first of them.
+
+    All of a day's figures are added at once: they stand side by side in one large number, each with room to grow.
+    """
+    first, end = stretch
+    found: dict[tuple[int, int], int] = {}
+    for history, day, state_ms in session.rows(
+        f"SELECT history, day, state_ms FROM slot_day WHERE history IN ({', '.join(map(str, sums))})"
+        " AND day >= ? AND day <= ?",
+        (first // DAY_SLOTS, (end - 1) // DAY_SLOTS),
+    ):
+        start = day * DAY_SLOTS
+        skipped = max(0, first - start)
+        piece = bytes(state_ms)[skipped * _SLOT_BYTES : max(0, end - start) * _SLOT_BYTES]
+        key = history, (start - first) % WEEK_SLOTS
+        found[key] = found.get(key, 0) + (int.from_bytes(piece, "little") << skipped * _SLOT_BYTES * 8)
+    for (history, phase), number in found.items():
+        slots = sums[history].slots
+        for position, covered_ms in enumerate(_cells(number)):
+            if covered_ms:
+                slot, state = divmod(position, len(STATES))
+                slots[first + (phase + slot) % WEEK_SLOTS, state] += covered_ms
+
+
+def _cells(number: int) -> array[int]:
+    return little_endian(array("q", number.to_bytes(DAY_SLOTS * _SLOT_BYTES, "little")))

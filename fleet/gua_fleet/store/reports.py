@@ -20,7 +20,6 @@ from gua_fleet.store.facts import read_facts
 from gua_fleet.store.histories import HistoryRow, histories
 from gua_fleet.store.holds import document_of, read_holds
 from gua_fleet.store.host_parts import Part, Whole, whole_of
-from gua_fleet.store.hours import Hours, add_slots, hours_of, rows_of
 from gua_fleet.store.question import Question
 from gua_fleet.store.reading import window_sums
 from gua_fleet.store.session import Session
@@ -62,25 +61,19 @@ def _reports(
 ) -> dict[str, Stored]:
     known = {row.id: row for rows in by_host.values() for row in rows}
     ids = list(known)
-    sums, hours = window_sums(session, ids, window), hours_of(session, ids, window.slots, question.zone)
+    sums = window_sums(session, ids, window, question.zone)
     facts, holds = read_facts(session, ids, window.span), read_holds(session, ids, window.span)
     parts = {number: Part(row, sums[number], facts[number], holds[number]) for number, row in known.items()}
-    return {
-        name: _stored([parts[row.id] for row in rows], [hours[row.id] for row in rows], window, question)
-        for name, rows in by_host.items()
-    }
+    return {name: _stored([parts[row.id] for row in rows], window, question) for name, rows in by_host.items()}
 
 
-def _stored(parts: Sequence[Part], hours: Sequence[Hours], window: ReportWindow, question: Question) -> Stored:
+def _stored(parts: Sequence[Part], window: ReportWindow, question: Question) -> Stored:
     whole, newest = whole_of(parts), parts[-1].history
     made = _material(parts, whole, window, question.now_ms)
     report = report_of(made, now_ms=question.now_ms, zone=question.zone, zone_name=question.tz, scheduler=None)
-    week = _sum(hours)
-    add_slots(week, whole.sums.slots, question.zone)
     document: Document = {
         **report,
         "host": {**report["host"], "agent_version": newest.agent_version},
-        "hours_of_week": rows_of(week),
         "holds": _holds(parts),
     }
     ticks = [part.history.anchor_ms for part in parts if part.history.anchor_ms is not None]
@@ -139,14 +132,6 @@ def _pauses(parts: Sequence[Part], window: Span) -> Iterable[Span]:
         clip((start, window[1] if end is None else end), window) for part in parts for start, end in part.facts.pauses
     )
     return sorted(span for span in spans if span[0] < span[1])
-
-
-def _sum(hours: Sequence[Hours]) -> Hours:
-    total: Hours = {}
-    for one in hours:
-        for key, amounts in one.items():
-            total[key] = [had + more for had, more in zip(total.get(key, [0] * len(amounts)), amounts, strict=True)]
-    return total
 
 
 def _holds(parts: Sequence[Part]) -> list[Document]:

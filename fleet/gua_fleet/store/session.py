@@ -87,8 +87,3 @@ class Session:
                 with contextlib.suppress(Exception):
                     connection.execute("ROLLBACK")
                 raise
-
-
-def numbers(ids: Iterable[int]) -> str:
-    """Ids as a list in a statement. They are our own, and whole numbers."""
-    return ", ".join(str(int(one)) for one in ids)

@@ -44,12 +44,12 @@ _SLOT_LIMITS = {
 }
 # Codes that we know words for: with any other one, nothing could be said of the row.
 _CODES = {
-    "verdict": len(VERDICTS),
-    "state": len(STATES),
-    "status": len(STATUSES),
-    "type": len(PROCESS_TYPES),
-    "source": len(USER_SOURCES),
-    "util_source": len(UTIL_SOURCES),
+    "verdict": frozenset(range(len(VERDICTS))),
+    "state": frozenset(range(len(STATES))),
+    "status": frozenset(range(len(STATUSES))),
+    "type": frozenset(range(len(PROCESS_TYPES))),
+    "source": frozenset(range(len(USER_SOURCES))),
+    "util_source": frozenset(range(len(UTIL_SOURCES))),
 }
 
 
@@ -156,7 +156,7 @@ def _numbers(table: Table, name: str, field: Any, values: list[Any]) -> list[Any
         array(_WIDTHS.get(type(field), "q"), present)
     except (TypeError, OverflowError) as exc:
         raise NotBelieved(f"a {table.exported} row of it has a {name} that cannot be") from exc
-    if name in _CODES and present and not 0 <= min(present) <= max(present) < _CODES[name]:
+    if name in _CODES and not set(present) <= _CODES[name]:
         raise NotBelieved(f"a {table.exported} row of it has a {name} that is not known here: upgrade gua-fleet")
     wide = present if type(field) not in _WIDTHS and table.name != "sample" else ()
     if wide and not -_MOST <= min(wide) <= max(wide) <= _MOST:
