@@ -16,7 +16,9 @@ from typing import Any
 from gua.errors import ConfigError, UsageError
 from gua.report.zones import find_zone, local_zone_name
 from gua.units import parse_duration_ms
+from gua_fleet.errors import StoreUnusable
 from gua_fleet.people import Excuse, UserMap
+from gua_fleet.store.place import find_place, is_url, without_password
 
 FILE_NAME = "gua-fleet.yml"
 FORMATS = ("table", "md", "csv", "json", "html", "mail")
@@ -28,7 +30,8 @@ class FleetConfig:
 
     hosts: inventories, paths made absolute; empty: none named. timeout_s: deadline per host in seconds. since: a
     duration or time, as `--since` takes it. tz, width, rules: None where the command decides. names: False leaves
-    people's names out. file: what was read, None where there is none. origins: key -> where its value is from.
+    people's names out. store: path or URL; None: the default file. file: what was read, None where there is none.
+    origins: key -> where its value is from.
     """
 
     hosts: tuple[str, ...] = ()
@@ -43,6 +46,8 @@ class FleetConfig:
     names: bool = True
     allow_missing: int = 0
     rules: str | None = None
+    store: str | None = None
+    raw_retention_s: float = 30 * 86_400.0
     users: UserMap = field(default_factory=UserMap)
     excuses: tuple[Excuse, ...] = ()
     file: Path | None = None
@@ -107,6 +112,15 @@ def _format(value: Any) -> str:
     return str(value)
 
 
+def _store(value: Any) -> str:
+    text = _text(value)
+    try:
+        find_place(text)
+    except StoreUnusable as exc:
+        raise _Bad("a file's path, or postgresql://USER@HOST/DATABASE") from exc
+    return text
+
+
 @dataclass(frozen=True)
 class Key:
     """One setting, in the file and as `GUA_FLEET_NAME`. parse raises _Bad, with the words for what it takes."""
@@ -139,10 +153,12 @@ KEYS: tuple[Key, ...] = (
         "the rule most hosts use",
         "the rule that every host's history is judged by, as `--rules` takes it; `own`: each host by its own",
     ),
+    Key("store", _store, "~/.local/share/gua/fleet.db", "the fleet's store: a file, or a URL of PostgreSQL"),
+    Key("raw_retention", _seconds, "30d", "how long single ticks are kept in the store"),
 )
 _BY_NAME = {key.name: key for key in KEYS}
-_FIELDS = {"timeout": "timeout_s"}
-_PATHS = {"hosts", "vault_password_file"}
+_FIELDS = {"timeout": "timeout_s", "raw_retention": "raw_retention_s"}
+_PATHS = {"hosts", "vault_password_file", "store"}
 FILE_ONLY = {"users": "names that hosts use for a person", "excuses": "idle cards that nobody need be asked about"}
 
 
@@ -190,7 +206,7 @@ def _parsed(key: Key, value: Any, error: Callable[[str], ConfigError]) -> Any:
     try:
         return key.parse(value)
     except _Bad as exc:
-        raise error(f"{value!r} does not do; write {exc}") from exc
+        raise error(f"{without_password(repr(value))} does not do; write {exc}") from exc
 
 
 def _wrong(key: Key, problem: str) -> ConfigError:
@@ -198,8 +214,8 @@ def _wrong(key: Key, problem: str) -> ConfigError:
 
 
 def _absolute(name: str, file: Path) -> str:
-    """A path counts from the file that names it; `host1,host2,` is no path."""
-    return name if "," in name else str(file.absolute().parent / Path(name).expanduser())
+    """A path counts from the file that names it; `host1,host2,` and a URL are no paths."""
+    return name if "," in name or is_url(name) else str(file.absolute().parent / Path(name).expanduser())
 
 
 def _find(named: str | None, beside: Sequence[Path], environ: Mapping[str, str]) -> tuple[Path | None, tuple[str, ...]]:

@@ -26,6 +26,7 @@ class Outcome(str, enum.Enum):
     AGENT_ERROR = "agent-error"
     BAD_OUTPUT = "bad-output"
     NEEDS_PRIVILEGE = "needs-privilege"
+    STORE_FAILED = "store-failed"  # this machine's own store could not take what the host said
     PAUSED = "paused"
     NO_GPU = "no-gpu"
     NO_HISTORY = "no-history"

@@ -39,6 +39,10 @@ MEANINGS: Mapping[Outcome, tuple[str, str]] = {
         "the account may not do that there",
         "the readers' group, a sudo rule, or `--ask-become-pass`",
     ),
+    Outcome.STORE_FAILED: (
+        "the store on this side could not take its history; what was stored before is whole",
+        "mend what the line says, and pull again",
+    ),
     Outcome.PAUSED: ("`gua pause` stands there, so nothing was measured", "nothing; `gua resume` there ends it"),
     Outcome.NO_GPU: ("it has no NVIDIA card", "nothing"),
     Outcome.NO_HISTORY: ("the agent is there but has recorded nothing yet", "start its service"),

@@ -13,6 +13,7 @@ from gua_fleet.cli.common import add_inventory_options, print_text, table_column
 from gua_fleet.config import FILE_ONLY, KEYS, FleetConfig
 from gua_fleet.render import Cell, table
 from gua_fleet.show import one_line
+from gua_fleet.store.place import without_password
 
 _HEADERS = ("setting", "value", "from")
 
@@ -73,4 +74,4 @@ def _shown(value: Any, default: str) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}s"
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    return ", ".join(value) if isinstance(value, tuple) else without_password(str(value))

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "holds": ("gua_fleet.cli.holds", "who holds which card now, and how long it has been idle"),
     "top": ("gua_fleet.cli.top", "the fleet live: one line a host, one cell a card"),
     "report": ("gua_fleet.cli.report", "the cluster tables, merged from every host's own history"),
+    "pull": ("gua_fleet.cli.pull", "copy what is new in every host's history into the fleet's store"),
     "deploy": ("gua_fleet.cli.deploy", "put the agent on the hosts, a canary first; what fails is taken back"),
     "upgrade": ("gua_fleet.cli.deploy", "the same, to this gua-fleet's version, and never to an older one"),
     "rollback": ("gua_fleet.cli.deploy", "go back to the release that ran before, needing nothing but SSH"),

@@ -16,7 +16,8 @@ from gua.report.zones import find_zone, local_zone_name
 from gua_fleet.anonymous import without_names
 from gua_fleet.cli.common import Answers, add_fleet_options, ask_again, ask_fleet, exit_status
 from gua_fleet.cli.compare import show_compared
-from gua_fleet.cli.stored import add_store_option, ask_store, fill_in
+from gua_fleet.cli.store import add_store_option
+from gua_fleet.cli.stored import ask_store, fill_in
 from gua_fleet.cli.view import check_output, write_output
 from gua_fleet.config import FORMATS, FleetConfig
 from gua_fleet.last_seen import load_seen, save_seen, state_path
@@ -131,7 +132,8 @@ class Asking:
     def report(self, window: tuple[int, int], before: Answers | None = None) -> tuple[Answers, Document]:
         """The answers, and the document merged from them. before: of another window, with the inventory in it."""
         options, (since_ms, until_ms) = self.options, window
-        question = Question(since_ms, until_ms, SystemClock().now_ms(), self.zone, self.tz)
+        holds = options.format == "json" and options.compare is None
+        question = Question(since_ms, until_ms, SystemClock().now_ms(), self.zone, self.tz, holds)
         if options.source == "store":
             answers = ask_store(options, question, before)
         else:

@@ -1,4 +1,4 @@
-"""The fleet's store under a command that reads it: the option that names it, and its reports beside the answers."""
+"""The fleet's store under a command that reads it: its reports, beside the answers or instead of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from gua_fleet.ask import Answers
 from gua_fleet.cli.common import read_inventory
+from gua_fleet.cli.store import store_place
 from gua_fleet.errors import StoreMissing, StoreUnusable
 from gua_fleet.model import Host, HostResult, Outcome, Stored
 from gua_fleet.show import one_line
-from gua_fleet.store.place import Place, find_place
 from gua_fleet.store.question import Question
 
 if TYPE_CHECKING:  # peewee is loaded where the store is opened: most commands need none
@@ -23,27 +23,12 @@ if TYPE_CHECKING:  # peewee is loaded where the store is opened: most commands n
 _NAMED = 20
 
 
-def add_store_option(parser: argparse._ActionsContainer) -> None:
-    """`--store`. A command that has it finds the store by `place_of`."""
-    parser.add_argument(
-        "--store",
-        metavar="STORE",
-        help="the fleet's history: a file, or postgresql://USER@HOST/DATABASE (default: `store` of the settings, "
-        "else ~/.local/share/gua/fleet.db)",
-    )
-
-
-def place_of(options: argparse.Namespace) -> Place:
-    """Where the store is that the options choose. Raises StoreUnusable."""
-    return find_place(options.store)
-
-
 @contextmanager
 def reading_store(options: argparse.Namespace, now_ms: int) -> Iterator[Session]:
     """One unchanging view of the store. Raises StoreMissing, StoreUnusable."""
     from gua_fleet.store.database import open_store
 
-    with open_store(place_of(options), now_ms=now_ms, create=False) as session, session.reading():
+    with open_store(store_place(options), now_ms=now_ms, create=False) as session, session.reading():
         yield session
 
 

@@ -31,6 +31,7 @@ class Attempt:
         self.timeout_s = timeout_s
         self.started_s = time.monotonic()
         self.deadline_s = self.started_s + timeout_s
+        self.last_s = self.deadline_s  # no deadline is put off beyond it
         self.stage: Stage = "connect"
         self.closed = threading.Event()  # set by whoever called `close`, when it is through
         self._cancellers: list[Callable[[], object]] = []
@@ -51,6 +52,10 @@ class Attempt:
         if left <= 0 or self._cancelled:
             raise self.timeout()
         return left
+
+    def put_off(self, limit_s: float | None = None) -> None:
+        """Something came: the deadline is `limit_s` from now (None: as late as may be), and never beyond `last_s`."""
+        self.deadline_s = self.last_s if limit_s is None else min(self.last_s, time.monotonic() + limit_s)
 
     def on_cancel(self, canceller: Callable[[], object]) -> None:
         """Have `canceller` called when the attempt is cancelled; at once when it already was."""
@@ -87,6 +92,10 @@ class Attempt:
 
     def timeout(self) -> HostFailure:
         """The failure to raise or record once time is up."""
+        if self.last_s > self.started_s + self.timeout_s and self.stage == "output":
+            if time.monotonic() >= self.last_s:
+                return HostFailure(Outcome.TIMEOUT, f"not done within {self.last_s - self.started_s:.3g} s", self.stage)
+            return HostFailure(Outcome.TIMEOUT, f"nothing more came within {self.timeout_s:.3g} s", self.stage)
         # a connection has less time than the whole, so it may end well before the deadline
         waited_s = self.elapsed_s() if self.elapsed_s() < 0.9 * self.timeout_s else self.timeout_s
         return HostFailure(Outcome.TIMEOUT, f"{_WHERE[self.stage]} within {waited_s:.3g} s", self.stage)

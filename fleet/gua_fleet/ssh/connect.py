@@ -25,8 +25,9 @@ from gua_fleet.ssh.handshake import Shared, limit_s, shake_hands
 from gua_fleet.ssh.keys import KeyRing, OfferKeys, locked_out
 from gua_fleet.ssh.line import Line
 from gua_fleet.ssh.proxy import Proxy, ProxyDropped, proxy_argv, proxy_failure, start_proxy
-from gua_fleet.ssh.runner import FleetConnection, NoSshConfig, SharedConfig
+from gua_fleet.ssh.runner import FleetConnection, NoSshConfig, SharedConfig, StreamRunner
 from gua_fleet.ssh.ssh_config import SshConfig
+from gua_fleet.ssh.stream import Consume
 from gua_fleet.ssh.target import Target
 from gua_fleet.ssh.translate import FAILURES, is_refused_banner, translate
 from gua_fleet.ssh.trust import HostKeys
@@ -81,10 +82,18 @@ class Connector:
         return self._host_keys.warnings()
 
     def ask(
-        self, attempt: Attempt, argv: Sequence[str], *, cap_bytes: int, stdin: bytes = b"", line: Line | None = None
+        self,
+        attempt: Attempt,
+        argv: Sequence[str],
+        *,
+        cap_bytes: int,
+        stdin: bytes = b"",
+        line: Line | None = None,
+        consume: Consume | None = None,
     ) -> Answer:
         """What `argv` prints on the attempt's host when it reads `stdin`. Raises HostFailure for everything else.
 
+        consume: takes stdout while it comes, instead of the answer. Needs `line` to be None, and gives it no stdin.
         The connection stays for `attempt.close()`, which may take its time once the answer is in; a `line` keeps it.
         """
         command = command_line(argv)
@@ -98,6 +107,8 @@ class Connector:
         keys = OfferKeys(target, self._keys, attempt.host.passphrase, attempt.host.password)
         try:
             connection = self._open(attempt, target, keys)
+            if consume is not None:
+                return StreamRunner(connection).run(command, attempt=attempt, consume=consume)
             answer: Answer = connection.run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
         except FAILURES as exc:
             raise translate(exc, attempt, target, keys.offered, has_password=keys.has_password) from exc

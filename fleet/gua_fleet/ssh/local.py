@@ -25,6 +25,27 @@ def ask_local(attempt: Attempt, argv: Sequence[str], *, cap_bytes: int, stdin: b
 
     Raises HostFailure: it cannot be started, or the deadline passed.
     """
+    process = start_local(attempt, argv)
+    if isinstance(process, Answer):
+        return process
+    assert process.stdin is not None  # for the type checker: it was asked for
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(stdin)
+    try:
+        return _read(attempt, process, cap_bytes)
+    finally:
+        kill_group(process)
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+
+def start_local(attempt: Attempt, argv: Sequence[str]) -> subprocess.Popen[bytes] | Answer:
+    """The program, started at the head of a process group; an answer in its place where it is not there.
+
+    Raises HostFailure where it cannot be started.
+    """
     attempt.stage = "exec"
     try:
         process = subprocess.Popen(
@@ -34,19 +55,9 @@ def ask_local(attempt: Attempt, argv: Sequence[str], *, cap_bytes: int, stdin: b
         return Answer(127, b"", f"{argv[0]}: not found".encode())
     except OSError as exc:
         raise HostFailure(Outcome.AGENT_MISSING, f"{argv[0]} cannot be started: {exc.strerror}") from exc
-    attempt.on_cancel(lambda: _kill_group(process))
+    attempt.on_cancel(lambda: kill_group(process))
     attempt.stage = "output"
-    assert process.stdin is not None  # for the type checker: it was asked for
-    with contextlib.suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(stdin)
-    try:
-        return _read(attempt, process, cap_bytes)
-    finally:
-        _kill_group(process)
-        process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream:
-                stream.close()
+    return process
 
 
 def _read(attempt: Attempt, process: subprocess.Popen[bytes], cap_bytes: int) -> Answer:
@@ -75,7 +86,7 @@ def _exit_status(attempt: Attempt, process: subprocess.Popen[bytes]) -> int:
         raise attempt.timeout() from None
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
     """The process leads its group, so its pid stays ours until it is waited for."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

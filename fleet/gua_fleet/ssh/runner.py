@@ -15,12 +15,15 @@ from gua_fleet.model import Outcome
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import command_line, ending_argv
 from gua_fleet.ssh.attempt import Attempt
+from gua_fleet.ssh.stream import ByteStream, CappedTail, Consume, read_channel
 
 # Beyond the caps of both streams, so that the window is never what stops a command.
 _SLACK_BYTES = 1 << 20
 # How often a wait looks whether the attempt was given up meanwhile.
 _LOOK_EVERY_S = 0.5
 _GOODBYE_S = 1.0
+# What a stream may have on the way: enough for a long fat network, and little for a hundred hosts at once.
+_STREAM_WINDOW_BYTES = 1 << 20
 
 
 class FleetConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no type hints
@@ -160,6 +163,37 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
         if status == -1 and not (self.channel.eof_received and self.context.transport.is_active()):
             raise HostFailure(Outcome.UNREACHABLE, "the connection was lost before the answer was complete")
         return status
+
+
+class StreamRunner(AnswerRunner):
+    """Runs one command and has its output consumed while it comes."""
+
+    def run(self, command: str, **kwargs: Any) -> Answer:
+        """kwargs: attempt and consume. The answer has the exit status and stderr; stdout was consumed."""
+        attempt: Attempt = kwargs["attempt"]
+        consume: Consume = kwargs["consume"]
+        stderr = CappedTail()
+        attempt.stage = "open"
+        self.channel = self.context.transport.open_session(window_size=_STREAM_WINDOW_BYTES)
+        self.channel.in_stderr_buffer = stderr  # type: ignore[assignment]
+        attempt.stage = "exec"
+        self.channel.exec_command(command)
+        self.channel.shutdown_write()
+        attempt.stage = "output"
+        try:
+            stream = ByteStream(lambda: read_channel(self.channel, attempt, stderr, _LOOK_EVERY_S))
+            consume(stream)
+            while stream.read(_STREAM_WINDOW_BYTES):  # what its consumer did not want
+                pass
+            _wait(self.channel.status_event, attempt)
+            return Answer(self._exit_status(), b"", bytes(stderr.data))
+        except BaseException:
+            self._end_command()
+            if attempt.cancelled:
+                self._end_by_name(command)
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                self.channel.close()
+            raise
 
 
 def _wait(event: threading.Event, attempt: Attempt) -> None:

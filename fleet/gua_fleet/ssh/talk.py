@@ -16,6 +16,7 @@ from gua_fleet.secrets import Secret
 from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.local import ask_local
+from gua_fleet.ssh.stream import Consume, stream_local
 
 if TYPE_CHECKING:
     from gua_fleet.ssh.connect import Connector
@@ -92,6 +93,12 @@ class Talk:
         if self._connector is None or attempt.host.connection == "local":
             return ask_local(attempt, argv, cap_bytes=cap_bytes, stdin=stdin)
         return self._connector.ask(attempt, argv, cap_bytes=cap_bytes, stdin=stdin, line=line)
+
+    def stream(self, attempt: Attempt, argv: Sequence[str], consume: Consume) -> Answer:
+        """Run `argv` there, its output consumed while it comes; the answer has its exit status and stderr."""
+        if self._connector is None or attempt.host.connection == "local":
+            return stream_local(attempt, argv, consume)
+        return self._connector.ask(attempt, argv, cap_bytes=0, consume=consume)
 
 
 def failed(attempt: Attempt, failure: HostFailure) -> HostResult:

@@ -42,7 +42,7 @@ def open_store(place: Place, *, now_ms: int, create: bool = True) -> Iterator[Se
             migrate(session, str(place), now_ms)
             yield session
         finally:
-            database.close()
+            session.close()
 
 
 @contextlib.contextmanager
@@ -56,6 +56,12 @@ def store_errors(place: Place) -> Iterator[None]:
         if not is_postgres_error(exc):
             raise
         raise StoreUnusable(told(place, exc)) from exc
+
+
+def is_hosts_fault(exc: BaseException) -> bool:
+    """Whether the database refused a value, and not its work."""
+    names = {kind.__name__ for kind in type(exc).__mro__}
+    return bool(names & {"DataError", "IntegrityError", "CardinalityViolation", "OverflowError"})
 
 
 def is_postgres_error(exc: BaseException) -> bool:

@@ -41,7 +41,8 @@ class AskAgain(Exception):
 class Taken:
     """What one pull brought. new: its history began with it. restored: because the host's database was put back.
 
-    pruned: raw ticks were removed there before they could be pulled.
+    replaced: because it has another database. pruned: raw ticks were removed there before they could be pulled.
+    rev: how far it came; newest_tick_ms: the newest tick that came, by the host's clock; None: none yet.
     """
 
     rows: int = 0
@@ -50,6 +51,8 @@ class Taken:
     restored: bool = False
     replaced: bool = False
     pruned: bool = False
+    rev: int | None = None
+    newest_tick_ms: int | None = None
 
 
 class Intake:
@@ -58,11 +61,11 @@ class Intake:
     Used in the order: since_rev, begin, take for each chunk, finish; from since_rev again after AskAgain.
     """
 
-    def __init__(self, session: Session, name: str, *, rollups_only: bool, now_ms: int) -> None:
+    def __init__(self, session: Session, name: str, *, rollups_only: bool) -> None:
         self._session = session
         self._name = name
         self._rollups_only = rollups_only
-        self._now_ms = now_ms
+        self._now_ms = 0
         self._asked: HistoryRow | None = None  # as it was when the host was asked: others may write meanwhile
         self._asked_rev = 0
         self._anchor: tuple[int, int] | None = None
@@ -80,8 +83,12 @@ class Intake:
         self._asked_rev = 0 if self._asked is None else self._asked.since_rev(rollups_only=self._rollups_only)
         return self._asked_rev
 
-    def begin(self, header: Header) -> None:
-        """Settle which history the export belongs to. Raises AskAgain where that one goes on from elsewhere."""
+    def begin(self, header: Header, now_ms: int) -> None:
+        """Settle which history the export belongs to. Raises AskAgain where that one goes on from elsewhere.
+
+        now_ms: this machine's clock when the header came.
+        """
+        self._now_ms = now_ms
         asked = self._asked
         with self._session.writing():
             host = host_id(self._session, self._name, self._now_ms)
@@ -133,8 +140,14 @@ class Intake:
                 self._advance(history, chunk.until_rev, incoming)
         self.taken.rows += sum(part.rows for part in incoming)
         self.taken.chunks += 1
+        self._note(chunk, incoming)
+
+    def _note(self, chunk: PackedChunk, incoming: Iterable[Incoming]) -> None:
         if chunk.whole:
-            self._anchor = None
+            self.taken.rev = chunk.until_rev
+        for part in incoming:
+            if part.table.name == "tick":
+                self.taken.newest_tick_ms = max(self.taken.newest_tick_ms or 0, *part.column("ts_ms"))
 
     def _locked(self) -> HistoryRow:
         assert self.history is not None  # for the type checker: begin came before

@@ -10,7 +10,8 @@ from datetime import tzinfo
 class Question:
     """The report over [since_ms, until_ms), Unix UTC milliseconds, as every host is asked for it.
 
-    now_ms: this machine's clock; no report reaches beyond it. zone, tz: of the hours of the week.
+    now_ms: this machine's clock; no report reaches beyond it. zone, tz: of the hours of the week. holds: list who held
+    what; a table shows none, since nobody knows whether they go on, and they are half of the work.
     """
 
     since_ms: int
@@ -18,3 +19,4 @@ class Question:
     now_ms: int
     zone: tzinfo
     tz: str
+    holds: bool = True

@@ -18,7 +18,7 @@ from gua.store.reader import HostRow
 from gua_fleet.model import Document, Stored
 from gua_fleet.store.facts import read_facts
 from gua_fleet.store.histories import HistoryRow, histories
-from gua_fleet.store.holds import document_of, read_holds
+from gua_fleet.store.holds import Holds, document_of, read_holds
 from gua_fleet.store.host_parts import Part, Whole, whole_of
 from gua_fleet.store.question import Question
 from gua_fleet.store.reading import window_sums
@@ -62,7 +62,8 @@ def _reports(
     known = {row.id: row for rows in by_host.values() for row in rows}
     ids = list(known)
     sums = window_sums(session, ids, window, question.zone)
-    facts, holds = read_facts(session, ids, window.span), read_holds(session, ids, window.span)
+    facts = read_facts(session, ids, window.span)
+    holds = read_holds(session, ids, window.span) if question.holds else dict.fromkeys(ids, Holds())
     parts = {number: Part(row, sums[number], facts[number], holds[number]) for number, row in known.items()}
     return {name: _stored([parts[row.id] for row in rows], window, question) for name, rows in by_host.items()}
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 from peewee import Database, SqliteDatabase
 
 # What begins a transaction that writes, and one whose view does not change.
 _BEGIN = {True: ("BEGIN IMMEDIATE", "BEGIN"), False: ("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")}
+
+# How long a server that is started anew may take.
+_PATIENCE_S = 30
+
+Result = TypeVar("Result")
+
+
+class SessionClosed(Exception):
+    """The store was closed meanwhile, because the command is over."""
 
 
 class Session:
@@ -23,10 +33,13 @@ class Session:
         self.database = database
         self.is_sqlite = isinstance(database, SqliteDatabase)
         self._lock = threading.RLock()
+        self._closed = False
 
     @property
     def connection(self) -> Any:
         """A sqlite3.Connection or a psycopg.Connection."""
+        if self._closed:
+            raise SessionClosed
         return cast(Any, self.database).connection()
 
     def sql(self, statement: str) -> str:
@@ -61,6 +74,46 @@ class Session:
             return
         with self.connection.cursor() as cursor:
             cursor.executemany(self.sql(statement), rows)
+
+    def close(self) -> None:
+        """Let whoever has a transaction finish it, within reason, and hang up."""
+        got = self._lock.acquire(timeout=_PATIENCE_S)
+        self._closed = True
+        with contextlib.suppress(Exception):  # it may be gone already
+            self.database.close()
+        if got:
+            self._lock.release()
+
+    def again(self, work: Callable[[], Result]) -> Result:
+        """What `work` gives, done once more where the server had hung up: it may have been started anew.
+
+        work: a transaction, or something that changes nothing when it is done twice.
+        """
+        with self._lock:
+            try:
+                return work()
+            except Exception:
+                if self.is_sqlite or self._closed or not self._is_lost():
+                    raise
+                self._connect_again()
+                return work()
+
+    def _is_lost(self) -> bool:
+        connection = self.connection
+        return bool(connection.closed or connection.broken)
+
+    def _connect_again(self) -> None:
+        until_s = time.monotonic() + _PATIENCE_S
+        while True:
+            with contextlib.suppress(Exception):
+                self.database.close()
+            try:
+                self.database.connect()
+                return
+            except Exception:
+                if time.monotonic() >= until_s:
+                    raise
+            time.sleep(0.5)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
