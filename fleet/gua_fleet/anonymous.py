@@ -81,6 +81,12 @@ def _mute(source: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return None if source is None else {**source, "detail": None}
 
 
+def instead_of(users: Sequence[str], hosts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What users become, in the order given, and hosts whose name holds part of one's: {name: what it becomes}."""
+    parts = _telling_parts(users)
+    return {user: f"user {place}" for place, user in enumerate(users, 1)}, _replaced(hosts, "host", parts)
+
+
 # What a document of a host may hold that no person wrote. Whatever else there is, now or in agents to come, goes.
 _HOST_KEYS = ("store_id", "boot_id", "machine_id", "agent_version", "driver_version")
 _CARD_KEYS = ("uuid", "index", "name", "memory_total_mb", "mig")

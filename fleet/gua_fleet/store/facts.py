@@ -13,6 +13,7 @@ from gua.model import USER_UNATTRIBUTED, Rule, UserSource
 from gua.store.codes import USER_SOURCES
 from gua.store.devices import DeviceRow
 from gua.store.reader import UserRow
+from gua_fleet.store.forgotten import shown_user
 from gua_fleet.store.ids import numbers
 from gua_fleet.store.session import Session
 
@@ -43,7 +44,7 @@ def read_facts(session: Session, ids: Sequence[int], window: Span) -> dict[int, 
     for history, *row in _of(session, "device", ids, _DEVICE):
         found[history].devices.append(DeviceRow(*row))
     for history, number, name, source, uid in _of(session, "person", ids, "id, name, source, uid"):
-        found[history].users[number] = UserRow(name, USER_SOURCES[source], uid)
+        found[history].users[number] = UserRow(shown_user(name), USER_SOURCES[source], uid)
     for history, number, *row in _of(session, "rule", ids, f"id, {_RULE}"):
         found[history].rules[number] = Rule(*row)
     for history, rule in session.rows(f"SELECT DISTINCT history, rule FROM run WHERE history IN ({numbers(ids)})"):

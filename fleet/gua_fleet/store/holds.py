@@ -12,6 +12,7 @@ from gua.report.material import HOLDS_SHOWN
 from gua.store.codes import GRAPHICS, USER_SOURCES
 from gua.units import to_iso
 from gua_fleet.model import Document
+from gua_fleet.store.forgotten import shown_user
 from gua_fleet.store.ids import numbers
 from gua_fleet.store.session import Session
 
@@ -61,7 +62,7 @@ def document_of(row: Sequence[Any], uuids: Mapping[int, str]) -> Document:
     hold, device, since_ms, until_ms, memory_mb, *state_ms = row[:9]
     long_idle_ms, sm_ms, sm_pct_ms, user, process, pid, start_ticks, source, mounts, boot_id = row[9:]
     return {
-        "user": user,
+        "user": shown_user(user),
         "process": process,
         "pid": pid,
         "card": uuids[device],
