@@ -1,0 +1,182 @@
+"""A host that lies or is broken: refused, said, and nobody else is any worse for it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gua.export import stream
+from gua.export.columns import unpack_column
+from gua.export.records import CHUNK, END, HEADER, write_record
+from gua_fleet.store.intake import AskAgain, Intake
+from gua_fleet.store.session import Session
+from gua_fleet.store.shape import NotBelieved
+from tests.agent.export.exporting import NONCE, export, stored_rows
+from tests.agent.export.test_stream import history, parts
+from tests.fleet.store.pulling import as_kept, kept_rows, present, pull, take_in
+
+Tables = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return history(tmp_path_factory.mktemp("host") / "gua.db", 0, 40)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(stream, "CHUNK_ROWS", 60)
+    yield
+
+
+def retold(
+    data: bytes, *, tables: Callable[[Tables], object] = lambda tables: None, header: dict[str, Any] | None = None
+) -> bytes:
+    """The export with rows of its last chunk, or fields of its header, changed and everything signed anew."""
+    records = [part.split(b"\n", 1) for part in parts(data)]
+    out, before, total = b"", "", 0
+    for number, (line, body) in enumerate(records):
+        kind = line.split(b" ", 1)[0].removeprefix(b"gua-export-").decode()
+        fields = json.loads(line.split(b" ", 2)[2])
+        content = body[:-1]
+        if kind == HEADER:
+            content = json.dumps({**json.loads(content), **(header or {})}).encode()
+        if kind == CHUNK:
+            document = json.loads(zlib.decompress(content))
+            if number == len(records) - 2:
+                tables(document["tables"])
+            fields["rows"] = {name: table["rows"] for name, table in document["tables"].items()}
+            total += sum(fields["rows"].values())
+            content = zlib.compress(json.dumps(document).encode())
+        if kind == END:
+            fields["rows"] = total
+        more = {name: value for name, value in fields.items() if name not in ("bytes", "sha256")}
+        record, before = write_record(before, kind, NONCE, more, content)
+        out += record
+    return out
+
+
+def all_of(table: str, column: str, value: Any) -> Callable[[Tables], object]:
+    """Every row of the table has this value."""
+    return lambda tables: tables[table]["columns"].update({column: {"same": value}})
+
+
+def twice(table: str) -> Callable[[Tables], object]:
+    """A table whose rows are all there a second time."""
+
+    def double(tables: Tables) -> None:
+        rows = tables[table]["rows"]
+        columns = {name: unpack_column(column, rows) * 2 for name, column in tables[table]["columns"].items()}
+        tables[table] = {"rows": 2 * rows, "columns": columns}
+
+    return double
+
+
+def other_id(tables: Tables) -> None:
+    """The same time told once more under another rule: more than a quarter of an hour in a quarter-hour."""
+    table = tables["card_slot"]
+    columns = {name: unpack_column(column, table["rows"]) for name, column in table["columns"].items()}
+    more = {**columns, "rule": [rule + 1 for rule in columns["rule"]], "covered_ms": [900_000] * table["rows"]}
+    tables["card_slot"] = {
+        "rows": 2 * table["rows"],
+        "columns": {name: columns[name] + more[name] for name in columns},
+    }
+
+
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [
+        (twice("tick"), "it says a tick row twice"),
+        (twice("card_slot"), "it says a card_slot row twice"),
+        (other_id, "more time than a quarter of an hour"),
+        (all_of("card_slot", "covered_ms", 900_001), r"sums of a quarter-hour \(covered_ms\) are more"),
+        (all_of("card_slot", "energy_mj", 10**15), r"\(energy_mj\) are more"),
+        (all_of("card_slot", "covered_ms", -1), r"\(covered_ms\) are more"),
+        (all_of("card_slot", "slot", 2**31), "a card_slot row of it has a slot that cannot be"),
+        (all_of("card_slot", "samples", 1.5), "a samples that cannot be"),
+        (all_of("card_slot", "samples", None), "a samples that cannot be"),
+        (all_of("hold", "active_ms", 2**60), "a hold row of it has a active_ms that cannot be"),
+        (all_of("tick", "ts_ms", 2**70), "a ts_ms that cannot be"),
+        (all_of("tick", "fault", "x" * 10_001), "a fault that cannot be"),
+        (all_of("tick", "fault", ["list"]), "a fault that cannot be"),
+        (all_of("card_slot", "verdict", 77), "a verdict that is not known here: upgrade gua-fleet"),
+        (all_of("tick", "rev", 1), "its tick rows are of other revisions than it says"),
+        (lambda tables: tables["card_slot"]["columns"].pop("covered_ms"), "have no covered_ms: upgrade the agent"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_what_came_before_stays(
+    session: Session, database: Path, lie: Callable[[Tables], object], said: str
+) -> None:
+    intake = Intake(session, "liar", rollups_only=False)
+    with pytest.raises(NotBelieved, match=said):
+        take_in(intake, retold(export(database), tables=lie), intake.since_rev())
+    kept = kept_rows(session, present(session, "liar").id)
+    for name, rows in kept.items():
+        assert rows.items() <= as_kept(stored_rows(database))[name].items()
+    pull(session, database, "liar")
+    assert kept_rows(session, present(session, "liar").id) == as_kept(stored_rows(database))
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"since_rev": 3}, "other revisions than were asked for"),
+        ({"store_id": 7}, "store_id cannot be"),
+        ({"store_id": "x" * 300}, "store_id cannot be"),
+        ({"hostname": "a\x1b[2J"}, "hostname cannot be"),
+        ({"generated_at": "yesterday"}, "does not say when it was made"),
+        ({"newest_rev": -1}, "newest_rev cannot be"),
+        ({"newest_rev": True}, "newest_rev cannot be"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused(
+    session: Session, database: Path, header: dict[str, Any], said: str
+) -> None:
+    intake = Intake(session, "liar", rollups_only=False)
+    with pytest.raises(NotBelieved, match=said):
+        take_in(intake, retold(export(database), header=header), intake.since_rev())
+    assert session.value("SELECT count(*) FROM history") == 0
+
+
+def test_another_hosts_database_is_kept_as_ones_own_and_the_other_is_unharmed(
+    session: Session, database: Path, tmp_path: Path
+) -> None:
+    pull(session, database, "honest")
+    before = kept_rows(session, present(session, "honest").id)
+    own = history(tmp_path / "own.db", 40, 80)
+    stolen = {"store_id": present(session, "honest").store_id}
+    intake = Intake(session, "liar", rollups_only=False)
+    assert take_in(intake, retold(export(own), header=stolen), intake.since_rev())
+    assert kept_rows(session, present(session, "honest").id) == before
+    assert kept_rows(session, present(session, "liar").id) == as_kept(stored_rows(own))
+
+
+def test_a_database_that_claims_to_have_gone_back_gets_a_branch_and_no_more(session: Session, database: Path) -> None:
+    pull(session, database)
+    for _ in range(2):
+        intake = Intake(session, "gpu01", rollups_only=False)
+        asked_rev = intake.since_rev()
+        empty = export(database, asked_rev, until_rev=asked_rev)
+        with pytest.raises(AskAgain):
+            take_in(intake, retold(empty, header={"newest_rev": 1}), asked_rev)
+        pull(session, database)
+    assert session.value("SELECT max(branch) FROM history") == 2
+    assert kept_rows(session, present(session).id) == as_kept(stored_rows(database))
+    assert sum(row[0] for row in session.rows("SELECT ticks FROM tick_day")) == 40
+
+
+def test_a_chunk_with_more_than_a_chunk_may_hold_is_refused_before_it_is_unpacked(
+    session: Session, database: Path
+) -> None:
+    def many(tables: Tables) -> None:
+        columns = {f"c{number}": {"same": 0} for number in range(100_000)}
+        tables["tick"] = {"rows": 23_000, "columns": {**columns, **tables["tick"]["columns"]}}
+
+    intake = Intake(session, "liar", rollups_only=False)
+    assert not take_in(intake, retold(export(database), tables=many), intake.since_rev())
+    assert present(session, "liar").rev < 5
