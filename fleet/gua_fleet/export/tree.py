@@ -87,8 +87,10 @@ def _begin(folder: Path) -> dict[str, dict[str, Any]]:
         os.replace(manifest, kept)
     elif not kept.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty and no export: name another folder")
+    if not kept.exists():
+        return {}
     try:
-        found = json.loads(kept.read_bytes()) if kept.exists() else {}
+        found = json.loads(kept.read_bytes())
         files = found.get("files", []) if found.get("schema") == SCHEMA else None
         if files is None:
             raise UsageError(f"{folder}: its {MANIFEST} is not of such an export: name another folder")

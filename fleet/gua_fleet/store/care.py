@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -114,9 +115,10 @@ def vacuum(session: Session) -> tuple[int, int]:
 def check_store(session: Session) -> Iterator[str]:
     """One line for each thing that is wrong; none where the store is whole."""
     if session.is_sqlite:
-        for (line,) in session.rows("PRAGMA integrity_check(20)"):
-            if line != "ok":
-                yield f"the file is damaged: {line}"
+        damage = _damage(session)
+        yield from (f"the file is damaged: {line}" for line in damage)
+        if damage:
+            return  # what stands in it means nothing
     for name in [_name(model) for model in OF_HISTORY]:
         strays = session.value(
             f"SELECT count(*) FROM {name} AS t WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.id = t.history)"
@@ -131,6 +133,13 @@ def check_store(session: Session) -> Iterator[str]:
         (SLOT_MS,),
     ):
         yield f"{host} ({name}): a card has more time in slot {slot} than that has"
+
+
+def _damage(session: Session) -> list[str]:
+    try:
+        return [line for (line,) in session.rows("PRAGMA integrity_check(20)") if line != "ok"]
+    except sqlite3.DatabaseError as exc:  # so damaged that it cannot even be looked at
+        return [str(exc)]
 
 
 # table of slots, what is summed

@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 from typing import Optional
 
-import pytest
-
 _PREFIX = "gua-pg-"
 _SET_PDEATHSIG = 1
 REQUIRED = os.environ.get("GUA_POSTGRES_REQUIRED") == "1"
@@ -45,7 +43,7 @@ def missing() -> Optional[str]:
 
 
 class Postgres:
-    """A server that listens on a socket in its folder. It ends with the process that started it, however that ends."""
+    """A server that listens on a socket in its folder. It ends with the thread that started it, however that ends."""
 
     def __init__(self) -> None:
         programs = find_programs()
@@ -92,7 +90,7 @@ class Postgres:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - one call of the C library, no lock in it
                 **self._as_account(),  # type: ignore[call-overload]
             )
         until_s = time.monotonic() + 120

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gua.export.reading import first_line, open_export
 from gua.report.zones import find_zone
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome, Stored
 from gua_fleet.store.database import open_store
-from gua_fleet.store.header import believed_header
-from gua_fleet.store.intake import AskAgain, Intake
 from gua_fleet.store.place import Place
 from gua_fleet.store.question import Question
 from gua_fleet.store.reports import stored_reports
 from gua_fleet.store.session import Session
-from tests.agent.export.exporting import NONCE, export
 from tests.agent.store.opened import report
 from tests.agent.store.ticks import MONDAY
+from tests.fleet.store.pulling import pull
 
 # What an agent finds about now, or by reading single ticks: the store does neither.
 NOT_STORED = {"stale", "clock", "ghost", "clock_set_back", "paused", "card_lost", "card_missing", "driver"}
@@ -34,23 +30,9 @@ def new_store(place: Path | Place) -> Iterator[Session]:
         yield session
 
 
-def take(session: Session, name: str, path: Path, *, now_ms: int = MONDAY, **options: Any) -> None:
-    """Pull the database at `path` as that of host `name`. options: until_rev, rollups_only of the export."""
-    rollups_only = options.get("rollups_only", False)
-    intake = Intake(session, name, rollups_only=rollups_only, now_ms=now_ms)
-    for _ in range(3):
-        since_rev = intake.since_rev()
-        stream = io.BytesIO(export(path, since_rev, **options))
-        header, chunks = open_export(stream, first_line(stream, NONCE), NONCE)
-        try:
-            intake.begin(believed_header(header, since_rev))
-            for chunk in chunks:
-                intake.take(chunk)
-            intake.finish(raw_ms=None)
-        except AskAgain:
-            continue
-        return
-    raise AssertionError("the host is asked again and again")
+def take(session: Session, name: str, path: Path, **options: Any) -> None:
+    """Pull the database at `path` as that of host `name`. options: of `pulling.pull`."""
+    pull(session, path, name, **options)
 
 
 def question(since_ms: int, until_ms: int, now_ms: int, tz: str = "UTC") -> Question:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,9 +26,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "CHUNK_ROWS", 40)
-    yield
 
 
 def assert_same(session: Session, database: Path, name: str = "gpu01") -> None:
@@ -134,7 +132,7 @@ def test_two_at_once_double_nothing(place: Place, database: Path) -> None:
             try:
                 for _ in range(3):
                     pull(session, database)
-            except BaseException as exc:
+            except BaseException as exc:  # noqa: BLE001 - told below
                 wrong.append(exc)
 
         threads = [threading.Thread(target=work, args=(session,)) for session in (one, other)]
