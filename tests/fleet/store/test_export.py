@@ -178,7 +178,7 @@ def test_without_names_nobody_is_named(filled: Session, tmp_path: Path) -> None:
         assert told not in texts
     # uid:7 held a card without work, zoltan did not; zoltan's own machine is called after her.
     held = {row["card_uuid"]: (row["user"], row["host"]) for row in rows(folder, "user_slots")}
-    assert held == {"GPU-a": ("user 2", "host 1"), "GPU-b": ("user 1", "host 1")}
+    assert held == {"GPU-a": ("user 2", "host 2"), "GPU-b": ("user 1", "host 2")}
 
 
 def test_user_map_names_people(filled: Session, tmp_path: Path) -> None:
