@@ -19,8 +19,8 @@ RUNTIME_EXTRAS = ("fleet", "parquet", "postgres")
 
 
 def lowest(requirement: str) -> str:
-    """`name>=1.2; marker` as `name==1.2; marker`."""
-    pinned, count = re.subn(r">=", "==", requirement, count=1)
+    """`name[extra]>=1.2; marker` as `name==1.2; marker`: a constraint names no extras."""
+    pinned, count = re.subn(r"(\[[^]]*\])?>=", "==", requirement, count=1)
     if count != 1:
         raise SystemExit(f"no lower bound: {requirement}")
     # a bound of one line (ansible-core>=2.17) means its newest patch release

@@ -19,6 +19,7 @@ from gua_fleet.probes.probe import Probe, Reading
 from gua_fleet.probes.pull import pull_probe
 from gua_fleet.probes.remote_command import agent_argv
 from gua_fleet.pull_notes import Facts, notes_of
+from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.line import Line
 from gua_fleet.ssh.stream import ByteStream
@@ -228,7 +229,8 @@ class HostPull:
                 return line
             said += line
             if len(said) > _NOISE_BYTES:
-                break
+                first = one_line(said[:200].decode("utf-8", "replace"))
+                raise HostFailure(Outcome.BAD_OUTPUT, f"the answer holds no export, and does not end: {first}")
         self._said = bytes(said)
         return None
 

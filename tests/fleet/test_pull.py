@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from gua_fleet.pull import Pulled, PullSettings, pull_hosts
 from gua_fleet.ssh.sweep import SweepSettings
 from gua_fleet.store import session as session_module
 from gua_fleet.store.database import open_store
+from gua_fleet.store.histories import histories
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
 from tests.agent.export.exporting import stored_rows
@@ -209,6 +213,49 @@ def test_over_ssh_it_is_the_same(
     assert_kept(session, agent.name, database)
     assert pulled(session, place, host(sshd, keys, known, agent, name="cut")).results[0].outcome is Outcome.OK
     assert_kept(session, "cut", database)
+
+
+_PROGRAM = """
+import sys
+from pathlib import Path
+from gua_fleet.model import Host
+from gua_fleet.pull import PullSettings, pull_hosts
+from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.store.database import open_store
+from gua_fleet.store.histories import histories
+from gua_fleet.store.place import Place
+place = Place(path=Path(sys.argv[1]))
+host = Host("gpu01", "gpu01", connection="local", gua_command=(sys.argv[2],))
+with open_store(place, now_ms=0) as session:
+    pull_hosts([host], session, place, PullSettings(raw_ms=None), SweepSettings(timeout_s=600))
+"""
+
+
+def test_killed_in_mid_pull_again_and_again_nothing_is_lost_or_doubled(
+    place: Place, tmp_path: Path, agent: Path, database: Path
+) -> None:
+    """Each pull is killed as soon as some more of the answer is on its way than in the one before; see tests/bench."""
+    path = os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet"))
+    cursors = []
+    for number in range(1, 6):
+        begun = tmp_path / f"begun{number}"
+        halting = script(
+            tmp_path / f"halting{number}",
+            f'#!/bin/sh\n{agent} "$@" | (head -c {number * 2500}; touch {begun}; sleep 600)\n',
+        )
+        command = [sys.executable, "-c", _PROGRAM, str(place.path), str(halting)]
+        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True) as child:
+            while child.poll() is None and not begun.exists():
+                time.sleep(0.01)
+            assert child.poll() is None, "it was killed in mid-pull"
+            child.kill()
+        with open_store(place, now_ms=NOW_MS) as session:
+            cursors += [one.rev for one in histories(session)]
+    assert cursors == sorted(cursors)
+    with open_store(place, now_ms=NOW_MS) as session:
+        assert session.value("PRAGMA integrity_check") == "ok"
+        assert pulled(session, place, local("gpu01", agent)).results[0].outcome is Outcome.OK
+        assert_kept(session, "gpu01", database)
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,14 @@ from gua.clock import SystemClock
 from gua.errors import UsageError
 from gua_fleet.cli.common import add_config_option
 from gua_fleet.cli.store import add_store_option, store_place
+from gua_fleet.host_names import complete_hosts
 from gua_fleet.show import one_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which host, of which store."""
-    parser.add_argument("host", metavar="HOST", help="the host's name in the inventory")
+    host = parser.add_argument("host", metavar="HOST", help="the host's name in the inventory")
+    host.completer = complete_hosts  # type: ignore[attr-defined]  # argcomplete looks for it
     add_config_option(parser)
     add_store_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="say what would go, and change nothing")

@@ -35,7 +35,7 @@ def postgres(postgres_server: Postgres) -> Postgres:
     return postgres_server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.processes)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A place without a store, on each of the two databases."""
     if request.param == "sqlite":
