@@ -1,12 +1,13 @@
-"""What a report from the store costs: `python -m tests.bench.fleet_store [hosts] [days] [folder] [postgresql://...]`.
+"""What a report from the store costs: `python -m tests.bench.fleet_store [hosts] [days] [folder] [postgresql]`.
 
 One host of eight cards at 30 s for `days` (30) is recorded and pulled, and its history copied to `hosts` (100) of them,
-without single ticks. Figures with their goals; no test. A `folder` keeps the databases for the next time. The database
-behind a URL is made anew.
+without single ticks. Figures with their goals; no test. A `folder` keeps the databases for the next time. `postgresql`:
+also on a server of its own, as the tests have one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from gua.report.zones import find_zone
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.render_table import render_fleet
+from gua_fleet.store.care import size_bytes
 from gua_fleet.store.database import open_store
 from gua_fleet.store.models import OF_HISTORY, RAW
 from gua_fleet.store.place import Place
@@ -26,7 +28,8 @@ from gua_fleet.store.session import Session
 from tests.agent.store.ticks import MONDAY
 from tests.bench.export import as_live
 from tests.bench.store import say
-from tests.fleet.store.reported import take
+from tests.fleet.store.postgres import Postgres
+from tests.fleet.store.pulling import pull
 
 DAY_MS = 86_400_000
 GOAL_S = 1.0
@@ -36,7 +39,7 @@ def fill(session: Session, recorded: Path, hosts: int, now_ms: int) -> None:
     """The store with this one host's history as that of each of so many hosts."""
     if session.value("SELECT count(*) FROM history") == hosts:
         return
-    take(session, name_of(0), recorded, now_ms=now_ms)
+    pull(session, recorded, name_of(0), now_ms=now_ms)
     copied = [model for model in OF_HISTORY if model not in RAW]
     for number in range(1, hosts):
         with session.writing():
@@ -103,31 +106,30 @@ def measure(session: Session, label: str, hosts: int, days: int) -> None:
         say(f"{label}: {name}, by the clock", time.perf_counter() - wall_s, "s", goal_s)
 
 
-def main(hosts: int, days: int, folder: Path, url: str | None) -> None:
+def main(hosts: int, days: int, folder: Path, server: Postgres | None) -> None:
     recorded = folder / f"recorded-{days}.db"
     as_live(recorded, days)
     places = [("SQLite", Place(path=folder / f"fleet-{hosts}-{days}.db"))]
-    places += [] if url is None else [("PostgreSQL", Place(url=url))]
+    places += [] if server is None else [("PostgreSQL", Place(url=server.url))]
     for label, place in places:
         with open_store(place, now_ms=MONDAY) as session:
             fill(session, recorded, hosts, MONDAY + days * DAY_MS)
             measure(session, label, hosts, days)
-        if place.path is not None:
-            say(
-                f"{label}: store of {hosts} hosts x {days} d of sums, one with ticks",
-                place.path.stat().st_size / 1e6,
-                "MB",
-                0,
-            )
+            size_mb = size_bytes(session) / 1e6
+        say(f"{label}: store of {hosts} hosts x {days} d of sums, one with ticks", size_mb, "MB", 3 * hosts + 2 * days)
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if "://" not in word]
-    urls = [word for word in sys.argv[1:] if "://" in word]
-    with tempfile.TemporaryDirectory() as made:
+    words = [word for word in sys.argv[1:] if word != "postgresql"]
+    with tempfile.TemporaryDirectory() as made, contextlib.ExitStack() as ending:
+        server = None
+        if "postgresql" in sys.argv:
+            server = Postgres()
+            ending.callback(server.close)
+            server.start()
         main(
             int(words[0]) if words else 100,
             int(words[1]) if len(words) > 1 else 30,
             Path(words[2]) if len(words) > 2 else Path(made),
-            urls[0] if urls else None,
+            server,
         )

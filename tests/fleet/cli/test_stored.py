@@ -1,12 +1,14 @@
-"""What is done with the pulled history, as a user types it: reports from the store, comparisons, exports, forgetting."""
+"""What is done with the pulled history, as a user types it: reports, comparisons, exports, forgetting."""
 
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from gua_fleet.store.database import open_store
 from gua_fleet.store.place import Place
@@ -38,6 +40,14 @@ def store(tmp_path: Path) -> str:
     return str(file)
 
 
+def fits(name: str, document: Any) -> None:
+    """The document is as its schema says, which describes all of it."""
+    schema = json.loads(files("gua_fleet.schemas").joinpath(f"{name}.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert set(document) == set(schema["properties"])
+
+
 def test_report_of_the_store_asks_nobody(command: Command, inventory: str, store: str) -> None:
     done = command("report", "-i", inventory, "--from", "store", "--store", store, "--json", *WINDOW)
     assert done.status == 0, done.err
@@ -47,14 +57,14 @@ def test_report_of_the_store_asks_nobody(command: Command, inventory: str, store
     assert "it also has the history of sold, not in this inventory" in done.err
 
 
-@pytest.mark.parametrize("form", ["table", "md", "csv", "html"])
+@pytest.mark.parametrize("form", ["table", "html"])
 def test_report_of_the_store_has_every_form(command: Command, inventory: str, store: str, form: str) -> None:
     words = ["--by", "host", "--no-names", "--format", form, "-o", "out"]
     done = command("report", "-i", inventory, "--from", "store", "--store", store, *words, *WINDOW)
     assert done.status == 0, done.err
     text = Path("out").read_text()
     assert "stored" in text
-    assert "ada" not in text.replace("adaptive", "").replace("readable", "")
+    assert "ada" not in text
 
 
 def test_store_fills_in_for_hosts_that_do_not_answer_and_the_run_fails_all_the_same(
@@ -105,10 +115,9 @@ def test_windows_of_the_store_are_compared(command: Command, inventory: str, sto
     assert users == {"ada": -3_600}
     text = command("report", "-i", inventory, *words, *WINDOW)
     assert "GPU use of the fleet, 2026-03-02 00:00 to 2026-03-02 04:00, against 2026-03-01 20:00" in text.out
-    for form, begin in (("html", "<!DOCTYPE"), ("md", "- GPU use"), ("csv", "section,name,scale")):
-        done = command("report", "-i", inventory, *words, "--format", form, "--no-names", *WINDOW)
-        assert done.out.startswith(begin), done.err
-        assert "ada" not in done.out.replace("adaptive", "")
+    done = command("report", "-i", inventory, *words, "--format", "html", "--no-names", *WINDOW)
+    assert done.out.startswith("<!DOCTYPE"), done.err
+    assert "<td>user 1</td>" in done.out
 
 
 @pytest.mark.parametrize(
@@ -130,6 +139,7 @@ def test_export_writes_the_history_and_says_how_much(command: Command, store: st
     assert done.status == 0, done.err
     assert done.err.startswith("written: out: ")
     manifest = json.loads(Path("out/manifest.json").read_text())
+    fits("gua.fleet-export.1", manifest)
     assert manifest["names"] is True
     assert {one["name"] for one in manifest["datasets"] if one["rows"]} >= {"card_slots", "samples", "hosts"}
     again = command("export", "--csv", "out", "--store", store)
@@ -174,6 +184,7 @@ def test_user_is_forgotten(command: Command, store: str, inventory: str) -> None
 def test_store_is_looked_after(command: Command, store: str) -> None:
     info = command("store", "info", "--store", store, "--json")
     assert info.status == 0, info.err
+    fits("gua.fleet-store-info.1", info.document)
     assert [host["name"] for host in info.document["hosts"]] == ["gpu01", "gpu02", "sold"]
     assert command("store", "check", "--store", store).status == 0
     assert command("store", "vacuum", "--store", store).status == 0
