@@ -15,7 +15,7 @@ else:
     import tomli as tomllib
 
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
-RUNTIME_EXTRAS = ("fleet", "postgres")
+RUNTIME_EXTRAS = ("fleet", "parquet", "postgres")
 
 
 def lowest(requirement: str) -> str:

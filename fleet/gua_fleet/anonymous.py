@@ -51,6 +51,42 @@ def without_names(document: Document) -> Document:
     }
 
 
+def compare_without_names(document: Document) -> Document:
+    """A `gua.fleet-compare/1` with every name of a person replaced, the same person's alike in both windows."""
+    users = _user_names(map(_both_windows, document["users"]))
+    parts = _telling_parts(users)
+    hosts = _replaced((host["name"] for host in document["hosts"]), "host", parts)
+    return {
+        **document,
+        "hosts": [
+            host | {"name": hosts[host["name"]], "sources": {side: _mute(at) for side, at in host["sources"].items()}}
+            for host in document["hosts"]
+        ],
+        "users": [user | {"user": users[user["user"]]} for user in document["users"]],
+        "findings": [_finding(finding | {"host": None}, hosts, parts) for finding in document["findings"]],
+        "names": False,
+    }
+
+
+def _both_windows(user: Mapping[str, Any]) -> dict[str, Any]:
+    states = [user[side]["card_s"] for side in ("this", "before")]
+    return {
+        **user,
+        "idle_held_card_s": sum(one["idle-held"] for one in states),
+        "card_s": sum(sum(one.values()) for one in states),
+    }
+
+
+def _mute(source: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return None if source is None else {**source, "detail": None}
+
+
+def instead_of(users: Sequence[str], hosts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What users become, in the order given, and hosts whose name holds part of one's: {name: what it becomes}."""
+    parts = _telling_parts(users)
+    return {user: f"user {place}" for place, user in enumerate(users, 1)}, _replaced(hosts, "host", parts)
+
+
 # What a document of a host may hold that no person wrote. Whatever else there is, now or in agents to come, goes.
 _HOST_KEYS = ("store_id", "boot_id", "machine_id", "agent_version", "driver_version")
 _CARD_KEYS = ("uuid", "index", "name", "memory_total_mb", "mig")

@@ -14,7 +14,9 @@ from gua_fleet.prompt import ask_secret
 from gua_fleet.secrets import Ask
 from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
 
-_ANSWERED = frozenset({Outcome.OK, Outcome.STORE_FAILED, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY})
+_ANSWERED = frozenset(
+    {Outcome.OK, Outcome.STORE_FAILED, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.STORED}
+)
 
 
 @dataclass(frozen=True)

@@ -70,8 +70,9 @@ def merge_reports(
 
     since_ms, until_ms, tz: what every host was asked, absolute. Where the answers agree on a wider window (slot
     edges), that one is said. A host without an answer has null amounts; its known cards count as expected and
-    unobserved, and so do those of a host that judged by another rule. Two names of one agent (store_id and boot_id
-    agree) count once, under the name that sorts first.
+    unobserved, and so do those of a host that judged by another rule. Where the store has the history of a host that
+    did not answer, that counts, and the host's row says so and how old it is. Two names of one agent (store_id and
+    boot_id agree) count once, under the name that sorts first.
     """
     known = known or Known()
     fleet = _sorted_out(results, known)
@@ -93,7 +94,9 @@ def merge_reports(
         "samples": sums.samples,
         "cards": sums.total.cards,
         "sliced_cards": sums.total.sliced,
-        "hosts": host_rows(results, fleet.twins, {result.host.name for result in fleet.apart}, known.seen),
+        "hosts": host_rows(
+            results, fleet.twins, {result.host.name for result in fleet.apart}, known.seen, generated_at_ms
+        ),
         "apart": [apart_row(result) for result in fleet.apart],
         "models": _models(sums),
         "users": [_user_row(name, user) for name, user in sorted(sums.users.items())],
@@ -116,14 +119,15 @@ def find_twins(results: Sequence[HostResult]) -> dict[str, str]:
     """Inventory names that are another name of an agent already counted: {twin: the name it is counted under}.
 
     Cloned disk images share the store_id and one machine serves several stores, so both ids must agree. So must the
-    cards: cloned containers of one machine share both ids, and no host may make another's cards disappear.
+    cards: cloned containers of one machine share both ids, and no host may make another's cards disappear. What a host
+    answers goes before what the store has of another name of it.
     """
     first: dict[tuple[str, str, frozenset[str]], str] = {}
     twins: dict[str, str] = {}
-    for result in sorted(results, key=lambda result: result.host.name):
-        if result.document is not None:
-            host = result.document["host"]
-            cards = frozenset(uuids_of(result.document))
+    for result in sorted(results, key=lambda result: (result.document is None, result.host.name)):
+        if result.report is not None:
+            host = result.report["host"]
+            cards = frozenset(uuids_of(result.report))
             name = first.setdefault((host["store_id"], host["boot_id"], cards), result.host.name)
             if name != result.host.name:
                 twins[result.host.name] = name
@@ -142,8 +146,9 @@ def sums_of_result(
     result: HostResult, *, window_s: float, tz: str, people: UserMap = NO_MAP, seen: Seen | None = None
 ) -> FleetSums:
     """One host's contribution. A host that says it has no GPU contributes nothing, whatever else is known of it."""
-    if result.document is not None:
-        return sums_of_document(result.host, result.document, zone_fits=result.document["tz"] == tz, people=people)
+    document = result.report
+    if document is not None:
+        return sums_of_document(result.host, document, zone_fits=document["tz"] == tz, people=people)
     if result.outcome is Outcome.NO_GPU:
         return sums_of_silence(result.host, cards=0, window_s=window_s)
     cards = result.host.cards if result.host.cards is not None else seen.cards if seen else 0
@@ -156,7 +161,7 @@ def _sorted_out(results: Sequence[HostResult], known: Known) -> _Fleet:
     rules = fleet_rules(counted, known.rule)
     apart = [] if known.own_rules else other_rules(counted, rules)
     left_out = {result.host.name for result in apart}
-    used = [result for result in counted if result.document is not None and result.host.name not in left_out]
+    used = [result for result in counted if result.report is not None and result.host.name not in left_out]
     return _Fleet(results, twins, counted, used, apart, rules)
 
 
@@ -174,7 +179,7 @@ def _sums(fleet: _Fleet, known: Known, window: Mapping[str, Any], tz: str) -> Fl
 
 
 def _document(result: HostResult) -> Document:
-    return result.document or {}
+    return result.report or {}
 
 
 def _distinct(values: Any) -> list[Any]:
@@ -191,7 +196,7 @@ def _model_rules(fleet: _Fleet, known: Known) -> list[dict[str, Any]]:
 
 
 def _window(results: Sequence[HostResult], since_ms: int, until_ms: int) -> dict[str, Any]:
-    windows = [result.document["window"] for result in results if result.document is not None]
+    windows = [result.report["window"] for result in results if result.report is not None]
     spans = {(window["since"], window["until"]) for window in windows}
     since, until = spans.pop() if len(spans) == 1 else (to_iso(since_ms), to_iso(until_ms))
     begins = [window["history_begins"] for window in windows if window["history_begins"] is not None]

@@ -26,7 +26,7 @@ def fleet_findings(
     tz: str,
 ) -> list[dict[str, Any]]:
     """Findings about the fleet, `host` null. Shape: {"id", "severity", "host", "card", "text"}."""
-    answered = [result for result in counted if result.document is not None]
+    answered = [result for result in counted if result.report is not None]
     return [
         *(_finding("same_agent", "warn", f"{twin}: {is_twin_text(name)}") for twin, name in sorted(twins.items())),
         *_no_card_where_some_should_be(counted),
@@ -53,8 +53,8 @@ def host_findings(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
             "text": finding["text"],
         }
         for result in answered
-        if result.document is not None
-        for finding in result.document["findings"]
+        if result.report is not None
+        for finding in result.report["findings"]
     ]
 
 
@@ -80,7 +80,7 @@ def _by_value(answered: Sequence[HostResult], values_of: Any) -> dict[Any, set[s
     """Which hosts answered which value: {value: {host names}}."""
     hosts: dict[Any, set[str]] = defaultdict(set)
     for result in answered:
-        for value in values_of(result.document):
+        for value in values_of(result.report):
             hosts[value].add(result.host.name)
     return hosts
 
@@ -149,7 +149,7 @@ def _mixed_windows(answered: Sequence[HostResult]) -> list[dict[str, Any]]:
 
 
 def _mixed_zones(answered: Sequence[HostResult], tz: str) -> list[dict[str, Any]]:
-    other = [result.host.name for result in answered if result.document and result.document["tz"] != tz]
+    other = [result.host.name for result in answered if result.report and result.report["tz"] != tz]
     if not other:
         return []
     return [_finding("mixed_zones", "warn", f"left out of the hours of the week, not in {tz}: {_names(other)}")]

@@ -5,25 +5,44 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gua.units import MS_PER_SECOND, parse_time_ms
+from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
 from gua_fleet.merge_now import last_tick_at
 from gua_fleet.merge_parts import physical_cards
-from gua_fleet.model import Document, HostResult, Outcome, Seen
+from gua_fleet.model import Document, HostResult, Outcome, Seen, Stored
 from gua_fleet.sums import STATE_NAMES
 
 OTHER_RULE_TEXT = "judged by another rule, so not in the sums"
 
 
 def host_rows(
-    results: Sequence[HostResult], twins: Mapping[str, str], apart: Collection[str], seen: Mapping[str, Seen]
+    results: Sequence[HostResult],
+    twins: Mapping[str, str],
+    apart: Collection[str],
+    seen: Mapping[str, Seen],
+    now_ms: int,
 ) -> list[dict[str, Any]]:
-    """One row per host in the order given. card_s and coverage are null where they are in no sum."""
-    return [_host_row(result, twins, apart, seen.get(result.host.name)) for result in results]
+    """One row per host in the order given. card_s and coverage are null where they are in no sum.
+
+    now_ms: of the report, from which the age of what the store has is counted.
+    """
+    return [_host_row(result, twins, apart, seen.get(result.host.name), now_ms) for result in results]
+
+
+def _from_store(stored: Stored | None, now_ms: int) -> dict[str, Any] | None:
+    """How old it is what is shown of a host that was not there to be asked."""
+    if stored is None:
+        return None
+    newest_ms = stored.newest_tick_ms
+    return {
+        "pulled_at": to_iso(stored.pulled_at_ms),
+        "newest_tick_at": None if newest_ms is None else to_iso(newest_ms),
+        "age_s": max(0, now_ms - stored.pulled_at_ms) / MS_PER_SECOND,
+    }
 
 
 def apart_row(result: HostResult) -> dict[str, Any]:
     """What a host that judged by another rule says, for itself."""
-    document: Document = result.document or {}
+    document: Document = result.report or {}
     return {
         "host": result.host.name,
         "rules": document["rules"],
@@ -62,7 +81,7 @@ def _asked_ms(answered_at_ms: int, result: HostResult) -> int:
 
 
 def _host_row(
-    result: HostResult, twins: Mapping[str, str], apart: Collection[str], seen: Seen | None
+    result: HostResult, twins: Mapping[str, str], apart: Collection[str], seen: Seen | None, now_ms: int
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": result.host.name,
@@ -76,18 +95,22 @@ def _host_row(
         "last_seen_at": seen.at if seen else None,
         "clock_offset_s": clock_offset_s(result),
         "failed": result.failed,
+        "from_store": None,
     }
-    if result.document is None:
+    if result.report is None:
         known = row["cards"] is not None or seen is None or result.outcome is Outcome.NO_GPU
         return row if known else row | {"cards": seen.cards}  # type: ignore[union-attr]  # seen is None: known
-    document = result.document
+    document, told = result.report, _from_store(result.stored if result.document is None else None, now_ms)
     row |= {
         "agent_version": document["host"]["agent_version"],
-        "last_tick_at": last_tick_at(document),
-        "last_seen_at": document["generated_at"],
+        "last_tick_at": last_tick_at(document) if told is None else told["newest_tick_at"],
+        "from_store": told,
     }
+    if told is None:
+        row["last_seen_at"] = document["generated_at"]
     if result.host.name in twins:
-        return row | {"cards": None, "detail": is_twin_text(twins[result.host.name])}
+        detail = is_twin_text(twins[result.host.name])
+        return row | {"cards": None, "detail": f"{result.detail}; {detail}" if result.failed else detail}
     if result.host.name in apart:
         return row | {"cards": physical_cards(document), "detail": _apart_text(result)}
     return row | {

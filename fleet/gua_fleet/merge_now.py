@@ -16,7 +16,7 @@ FRESH_INTERVALS = 3
 
 def idle_now(result: HostResult) -> list[dict[str, Any]]:
     """Cards of one host that are truly idle now, with the scheduler that gives them out, or None."""
-    document: Document = result.document or {}
+    document: Document = result.report or {}
     scheduler = result.host.scheduler or document["host"]["scheduler"]
     return [
         _place(result, card)
@@ -34,7 +34,7 @@ def idle_now(result: HostResult) -> list[dict[str, Any]]:
 def not_measurable_now(result: HostResult, people: UserMap) -> list[dict[str, Any]]:
     """Cards of one host that are held now and whose activity the driver does not tell, such as MIG slices."""
     rows = []
-    for card in _fresh(result.document or {}):
+    for card in _fresh(result.report or {}):
         users = _holders(card["now"]["holders"], result.host.name, people)
         if card["now"]["reason"] == "util_unavailable" and users:
             rows.append(_place(result, card) | {"users": users})
@@ -43,7 +43,7 @@ def not_measurable_now(result: HostResult, people: UserMap) -> list[dict[str, An
 
 def stale_now(result: HostResult) -> list[dict[str, Any]]:
     """`[{"host", "cards"}]` where the newest ticks of so many cards are too old to tell what these do now, else []."""
-    document: Document = result.document or {}
+    document: Document = result.report or {}
     parents = {card["mig"]["parent_uuid"] for card in document["cards"] if card["mig"]}
     serving = [card for card in document["cards"] if card["retired_at"] is None and card["uuid"] not in parents]
     fresh = {card["uuid"] for card in _fresh(document)}

@@ -54,7 +54,7 @@ def fleet_holds(result: HostResult, people: UserMap, excuses: Sequence[Excuse], 
 
     An excuse marks a hold that is there at `at_ms`; its time stays in every sum.
     """
-    document: Document = result.document or {}
+    document: Document = result.report or {}
     cards = {card["uuid"]: card for card in document["cards"]}
     return [
         _fleet_hold(hold, result.host.name, cards.get(hold["card"], {}), people, excuses, at_ms)

@@ -88,7 +88,7 @@ def fleet_rules(results: Iterable[HostResult], asked: Rule | None = None) -> Fle
     A model's own rule counts where every host that has such a card judges it by that rule, and its other cards by
     the fleet's. Where one does not, no model's does: the hosts can be asked again by one rule, not by several.
     """
-    documents = [result.document for result in results if result.document is not None]
+    documents = [result.report for result in results if result.report is not None]
     if asked is not None:
         return FleetRules(asked)
     rules = FleetRules(_common(map(default_rules, documents)), _own_rules(documents))
@@ -99,8 +99,8 @@ def fleet_rules(results: Iterable[HostResult], asked: Rule | None = None) -> Fle
 
 
 def other_rules(results: Iterable[HostResult], rules: FleetRules) -> list[HostResult]:
-    """The hosts that answered by other rules than the fleet's."""
-    return [result for result in results if result.document is not None and not rules.judged(result.document)]
+    """The hosts that reported by other rules than the fleet's."""
+    return [result for result in results if result.report is not None and not rules.judged(result.report)]
 
 
 def default_rules(document: Document) -> list[Rule]:

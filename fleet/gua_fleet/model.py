@@ -32,11 +32,20 @@ class Outcome(str, enum.Enum):
     NO_HISTORY = "no-history"
     MAINTENANCE = "maintenance"
     SKIPPED = "skipped"
+    STORED = "stored"  # nobody asked it: its history was read from the fleet store
 
 
 # These say nothing went wrong: the host has nothing to tell, or was left out on purpose.
 NOT_FAILURES = frozenset(
-    {Outcome.OK, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.MAINTENANCE, Outcome.SKIPPED}
+    {
+        Outcome.OK,
+        Outcome.PAUSED,
+        Outcome.NO_GPU,
+        Outcome.NO_HISTORY,
+        Outcome.MAINTENANCE,
+        Outcome.SKIPPED,
+        Outcome.STORED,
+    }
 )
 
 Stage = Literal["connect", "auth", "open", "exec", "output"]
@@ -80,11 +89,25 @@ class Host:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """What the fleet store has of one host. It is no answer: what its cards do now is not in it.
+
+    document: a `gua.report/1` of its history. pulled_at_ms: when that was last brought here, by this machine's clock.
+    newest_tick_ms: its newest tick, by the host's clock; None where there is none.
+    """
+
+    document: Document
+    pulled_at_ms: int
+    newest_tick_ms: int | None = None
+
+
+@dataclass(frozen=True)
 class HostResult:
     """What one host answered. document is set exactly when outcome is OK.
 
     detail: one line naming cause and cure, fit for a table; None when outcome is OK and nothing is to be said.
     stage: how far it got, for TIMEOUT. answered_at_ms: this machine's clock (Unix, UTC) when the answer was whole.
+    stored: what the store has of a host that gave no report.
     """
 
     host: Host
@@ -94,10 +117,16 @@ class HostResult:
     stage: Stage | None = None
     elapsed_s: float = 0.0
     answered_at_ms: int | None = None
+    stored: Stored | None = None
 
     @property
     def failed(self) -> bool:
         return self.outcome not in NOT_FAILURES
+
+    @property
+    def report(self) -> Document | None:
+        """What it answered, else what the store has of it."""
+        return self.document if self.document is not None or self.stored is None else self.stored.document
 
     @property
     def outcome_text(self) -> str:

@@ -48,4 +48,5 @@ MEANINGS: Mapping[Outcome, tuple[str, str]] = {
     Outcome.NO_HISTORY: ("the agent is there but has recorded nothing yet", "start its service"),
     Outcome.MAINTENANCE: ("the inventory says `gua_maintenance`", "nothing"),
     Outcome.SKIPPED: ("the inventory gives no usable connection for it", "mend what its line names"),
+    Outcome.STORED: ("nobody asked it: its history is the store's (`--from store`)", "nothing"),
 }

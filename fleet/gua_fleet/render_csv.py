@@ -28,6 +28,7 @@ HEADERS = (
     "idle_held_long_card_s",
     "energy_j",
     "energy_known_s",
+    "store_age_s",
 )
 
 # A spreadsheet takes a cell that begins so for a formula, and a user may be called `=cmd|...`.
@@ -36,6 +37,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def render_csv(document: Document, by: Collection[str] = ()) -> str:
     """One header, then a row for the fleet and for each model, host, user and group. Empty: unknown; 0: none.
+
+    store_age_s: how old figures are that the store has of a host that gave none; empty where it gave them itself.
 
     by: which sections besides `fleet`; empty: all. Amounts are sums in card-seconds and joules.
     """
@@ -55,7 +58,8 @@ def _rows(document: Document) -> Iterator[dict[str, Any]]:
         yield {"section": "model", "mig": int(row["mig"]), **_kind(row)}
     for host in document["hosts"]:
         amounts = {} if host["card_s"] is None else _amounts(host["card_s"], host["coverage"]["expected_card_s"])
-        yield {"section": "host", **{key: host[key] for key in ("name", "outcome", "cards")}, **amounts}
+        age = {"store_age_s": host["from_store"]["age_s"]} if host["from_store"] else {}
+        yield {"section": "host", **{key: host[key] for key in ("name", "outcome", "cards")}, **amounts, **age}
     for user in document["users"]:
         named = {key: user[key] for key in HEADERS if key in user and key != "hosts"}
         yield {"section": "user", "name": user["user"], **named, "hosts": len(user["hosts"]), **_states(user["states"])}

@@ -13,6 +13,7 @@ from gua.report.render_rows import table_lines
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
 from gua_fleet.rows import Table
+from gua_fleet.rows_stored import reported
 
 DEFAULT_WIDTH = 100
 _MIN_WIDTH = 80
@@ -130,6 +131,8 @@ def _holds(document: Document, columns: int, look: Look) -> list[str]:
 
 
 def _free(document: Document, columns: int, look: Look) -> list[str]:
+    if any(host["from_store"] for host in document["hosts"]) and not any(map(reported, document["hosts"])):
+        return []  # the store knows of no card what it does now
     table = _table(rows_now.free_table(document, columns), columns, look) or [look.bold("Free now"), "No card."]
     return [*table, *wrapped(rows_text.FREE_BASIS, columns), *rows_now.scheduler_lines(document)]
 

@@ -17,6 +17,7 @@ from gua.text import shown
 from gua_fleet.merge_parts import MODEL_NOT_KNOWN
 from gua_fleet.model import Document
 from gua_fleet.name_columns import beside, beside_short
+from gua_fleet.rows_stored import outcome_cell
 
 KNOWN_STATES = (State.ACTIVE, State.IDLE_HELD, State.TRULY_IDLE)
 WIDE = 100
@@ -128,7 +129,7 @@ def host_table(document: Document, columns: int | None = WIDE) -> Table:
     for host in document["hosts"]:
         states, coverage = host["card_s"], host["coverage"]
         cells = (UNKNOWN,) * 5 if states is None else _state_cells(states, coverage["expected_card_s"])[:5]
-        figures.append((shown(host["outcome"]), count(host["cards"]), *cells))
+        figures.append((outcome_cell(host), count(host["cards"]), *cells))
         bars.append(None if states is None else split(states, coverage["expected_card_s"]))
     rows = beside_short([host["name"] for host in document["hosts"]], headers, figures, columns)
     return Table("By host", headers, rows, "llr" + _STATE_ALIGN[:5], bars=tuple(bars))

@@ -12,6 +12,7 @@ from gua.units import format_duration, parse_time_ms
 from gua_fleet.model import Document
 from gua_fleet.name_columns import fitted, rooms
 from gua_fleet.rows import WIDE, Table
+from gua_fleet.rows_stored import reported
 from gua_fleet.short_names import short_names
 
 _MODEL_WIDTH = 26
@@ -38,11 +39,11 @@ def free_text(document: Document) -> str:
 
 def _none_free(document: Document) -> str:
     """Only of hosts that reported can it be said."""
-    if not any(host["card_s"] is not None for host in document["hosts"]):
+    if not any(host["card_s"] is not None and reported(host) for host in document["hosts"]):
         return "Which cards are free is not known."
     if document["stale"]:
         return f"No card is known to be free{_stale_text(document)}"
-    whole = all(host["outcome"] == "ok" for host in document["hosts"]) and not document["apart"]
+    whole = all(reported(host) for host in document["hosts"]) and not document["apart"]
     return "No card is free now." if whole else "No card is free on the hosts that reported."
 
 

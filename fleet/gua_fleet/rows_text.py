@@ -14,6 +14,7 @@ from gua.shares import format_share, share
 from gua.text import shown
 from gua_fleet.model import Document, Outcome
 from gua_fleet.rows import headline_time
+from gua_fleet.rows_stored import filled_text, stored_note, stored_text
 
 TEXT_LIMIT = 400
 
@@ -60,8 +61,9 @@ def users_basis(document: Document) -> str:
 
 
 def silent_hosts(document: Document) -> list[Mapping[str, Any]]:
-    """The rows of hosts that sent no report, in inventory order."""
-    return [host for host in document["hosts"] if host["outcome"] != "ok"]
+    """The rows of hosts that have no report, in inventory order. Where the store alone was read, it has theirs."""
+    reports = (Outcome.OK.value, Outcome.STORED.value)
+    return [host for host in document["hosts"] if host["outcome"] not in reports]
 
 
 def silent_lines(document: Document) -> list[str]:
@@ -71,7 +73,7 @@ def silent_lines(document: Document) -> list[str]:
     for host in silent_hosts(document):
         reason = f": {shown(host['detail'], TEXT_LIMIT)}" if host["detail"] else ""
         seen = f" (last seen {clock_time(host['last_seen_at'], zone)})" if host["last_seen_at"] else ""
-        lines.append(f"{shown(host['name'])}: {shown(host['outcome'])}{reason}{seen}")
+        lines.append(f"{shown(host['name'])}: {shown(host['outcome'])}{reason}{seen}{stored_note(host, document)}")
     return lines
 
 
@@ -98,9 +100,12 @@ def _where(finding: Mapping[str, Any]) -> str:
 
 
 def answered_text(document: Document) -> str:
-    """How many hosts reported, and by name those that failed, that were not asked, and that had nothing to report."""
+    """How many hosts reported, and by name those that failed, that were not asked, and that had nothing to report.
+
+    It says what is from the store, and how old that is.
+    """
     total, silent = len(document["hosts"]), silent_hosts(document)
-    text = f"{total - len(silent)} of {total} hosts reported."
+    text = stored_text(document) or f"{total - len(silent)} of {total} hosts reported."
     for title in ("No answer", "Not asked", "Nothing to report"):
         alike: dict[tuple[str, int | None], list[str]] = defaultdict(list)
         for host in silent:
@@ -108,6 +113,7 @@ def answered_text(document: Document) -> str:
                 alike[host["outcome"], host["cards"]].append(shown(host["name"]))
         named = [f"{', '.join(names)} ({_why(*kind, len(names))})" for kind, names in alike.items()]
         text += f" {title}: {'; '.join(named)}." if named else ""
+    text += filled_text(document)
     apart = [shown(row["host"]) for row in document["apart"]]
     return text + (f" Judged by another rule, in no sum: {', '.join(apart)}." if apart else "")
 

@@ -117,7 +117,7 @@ def test_split_bar_fills_its_width_and_says_its_parts() -> None:
 
 def test_csv_is_rectangular_raw_and_no_formula(fleet: Document) -> None:
     rows = list(csv.DictReader(io.StringIO(render_csv(fleet))))
-    assert {len(row) for row in rows} == {17}
+    assert {len(row) for row in rows} == {18}
     assert not any(None in row for row in rows)
     by_name = {(row["section"], row["name"]): row for row in rows}
     assert ("user", "'=1+1") in by_name

@@ -57,7 +57,7 @@ def build_report(
     """
     asked = {"since_ms": since_ms, "until_ms": until_ms, "now_ms": now_ms}
     made = read_material(reader, **asked, zone=zone, rule=rule, sensitivity=sensitivity, timeline=timeline)
-    report = _document(made, now_ms, zone, zone_name, scheduler)
+    report = report_of(made, now_ms=now_ms, zone=zone, zone_name=zone_name, scheduler=scheduler)
     report["user"] = user
     if sensitivity:
         report["sensitivity"] = [_sensitivity(one, ms) for one, ms in made.sensitivity]
@@ -66,8 +66,16 @@ def build_report(
 
         shown = {card["uuid"] for card in report["cards"]}
         report["timeline"] = timeline_of(made.steps, [one for one in made.devices if one.uuid in shown], now_ms)
-    report["findings"] = find(report, made, now_ms=now_ms, zone_known=zone is not None)
     return report if user is None else narrowed(report, user)
+
+
+def report_of(
+    made: Material, *, now_ms: int, zone: Optional[tzinfo], zone_name: str, scheduler: Optional[str]
+) -> Report:
+    """The report of what was read, wherever that was: this host's database, or a store of many hosts' history."""
+    report = _document(made, now_ms, zone, zone_name, scheduler)
+    report["findings"] = find(report, made, now_ms=now_ms, zone_known=zone is not None)
+    return report
 
 
 def _document(made: Material, now_ms: int, zone: Optional[tzinfo], zone_name: str, scheduler: Optional[str]) -> Report:

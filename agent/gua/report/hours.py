@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from typing import Optional
 
 from gua.coverage import SLOT_MS
@@ -42,6 +43,12 @@ def _offset(zone: Optional[tzinfo], slot: int) -> Optional[timedelta]:
     return datetime.fromtimestamp(slot * SLOT_MS // 1000, zone or timezone.utc).utcoffset()
 
 
+@lru_cache(maxsize=4_096)  # many hosts ask for the same ones
+def _local_hour(slot: int, zone: tzinfo) -> tuple[int, int]:
+    local = datetime.fromtimestamp(slot * SLOT_MS // 1000, zone)
+    return local.weekday(), local.hour
+
+
 def hours_of_week(slots: Mapping[tuple[int, int], int], zone: Optional[tzinfo]) -> list[HourOfWeek]:
     """Card time by local weekday and hour; none where the zone is not known.
 
@@ -52,8 +59,7 @@ def hours_of_week(slots: Mapping[tuple[int, int], int], zone: Optional[tzinfo]) 
         return []
     hours: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * len(STATES))
     for (slot, state), covered_ms in slots.items():
-        local = datetime.fromtimestamp(slot * SLOT_MS // 1000, zone)
-        hours[local.weekday(), local.hour][state] += covered_ms
+        hours[_local_hour(slot, zone)][state] += covered_ms
     return [
         {"weekday": weekday, "hour": hour, "card_s": states_of(amounts)}
         for (weekday, hour), amounts in sorted(hours.items())

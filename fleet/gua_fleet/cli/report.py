@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
 
 from gua.cli.screen import read_screen
 from gua.clock import SystemClock
-from gua.errors import GuaError, UsageError
+from gua.errors import ExitStatus, GuaError, UsageError
 from gua.report.period import named_period, parse_period
 from gua.report.zones import find_zone, local_zone_name
 from gua_fleet.anonymous import without_names
 from gua_fleet.cli.common import Answers, add_fleet_options, ask_again, ask_fleet, exit_status
+from gua_fleet.cli.compare import show_compared
+from gua_fleet.cli.store import add_store_option
+from gua_fleet.cli.stored import ask_store, fill_in
 from gua_fleet.cli.view import check_output, write_output
 from gua_fleet.config import FORMATS, FleetConfig
 from gua_fleet.last_seen import load_seen, save_seen, state_path
 from gua_fleet.merge import Known, merge_reports
 from gua_fleet.merge_rules import FleetRules, Rule, fleet_rules, other_rules, parse_rule
 from gua_fleet.model import Document, HostResult
-from gua_fleet.period import fleet_window
+from gua_fleet.period import fleet_window, other_window
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_table import DEFAULT_WIDTH, SECTIONS, render_fleet
+from gua_fleet.store.question import Question
 
 # Instead of a rule: every host's own.
 OWN = "own"
@@ -51,8 +55,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="judge by this rule, such as active=10,held=100; hosts that used another are asked again; "
         f"`{OWN}`: every host by its own (default: the rule most hosts use)",
     )
+    window.add_argument(
+        "--compare",
+        metavar="WINDOW",
+        help="against another window: `last week`, yesterday, a duration (7d: this window, 7 days earlier), or "
+        "SINCE..UNTIL: GPU-hours reclaimed and lost",
+    )
     _add_view_options(parser)
     add_fleet_options(parser)
+    source = parser.add_argument_group("where it is from")
+    source.add_argument(
+        "--from",
+        dest="source",
+        choices=("live", "store"),
+        help="live: only what the hosts answer now; store: only the history that was pulled, nobody is asked (default: "
+        "live, and for hosts that do not answer the store, marked with its age)",
+    )
+    add_store_option(source)
 
 
 def _add_view_options(parser: argparse.ArgumentParser) -> None:
@@ -82,22 +101,56 @@ def _add_view_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, merge, show. Returns 0 when all answered, 1 when some failed, 3 when nobody answered."""
-    clock, tz = SystemClock(), options.tz or local_zone_name()
+    tz = options.tz or local_zone_name()
     zone = find_zone(tz)
     if zone is None:
         raise UsageError(f"--tz {tz}: this machine does not know that zone; write one such as Europe/Berlin or UTC")
     _check_mail(options)
     check_output(options.output)
-    rule = None if options.rules in (None, OWN) else parse_rule(options.rules)
-    since_ms, until_ms = asked_window(options, clock.now_ms(), zone)
-    answers = ask_hosts(options, (since_ms, until_ms), tz, rule)
-    now_ms, known = clock.now_ms(), _known(options, answers, rule)
-    document = merge_reports(
-        answers.results, since_ms=since_ms, until_ms=until_ms, tz=tz, generated_at_ms=now_ms, known=known
-    )
-    _remember(answers)
-    _show(without_names(document) if options.names is False else document, options)
-    return int(exit_status(answers.results, options.allow_missing))
+    asking = Asking(options, None if options.rules in (None, OWN) else parse_rule(options.rules), zone, tz)
+    now_ms = SystemClock().now_ms()
+    window = asked_window(options, now_ms, zone)
+    other = None if options.compare is None else other_window(options.compare, window, now_ms=now_ms, zone=zone)
+    answers, document = asking.report(window)
+    if other is None:
+        _show(without_names(document) if options.names is False else document, options)
+        return int(_status(answers, options))
+    others, before = asking.report(other, answers)
+    show_compared(document, before, options)
+    return max(int(_status(answers, options)), int(_status(others, options)))
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How the fleet is asked for a window. rule: that all states must be judged by; None: as `Known` has it."""
+
+    options: argparse.Namespace
+    rule: Rule | None
+    zone: tzinfo
+    tz: str
+
+    def report(self, window: tuple[int, int], before: Answers | None = None) -> tuple[Answers, Document]:
+        """The answers, and the document merged from them. before: of another window, with the inventory in it."""
+        options, (since_ms, until_ms) = self.options, window
+        holds = options.format == "json" and options.compare is None
+        question = Question(since_ms, until_ms, SystemClock().now_ms(), self.zone, self.tz, holds)
+        if options.source == "store":
+            answers = ask_store(options, question, before)
+        else:
+            answers = ask_hosts(options, window, self.tz, self.rule, before)
+            _remember(answers)
+            if options.source is None:
+                answers = fill_in(options, answers, question)
+        known, span = _known(options, answers, self.rule), {"since_ms": since_ms, "until_ms": until_ms}
+        now_ms = SystemClock().now_ms()
+        return answers, merge_reports(answers.results, **span, tz=self.tz, generated_at_ms=now_ms, known=known)
+
+
+def _status(answers: Answers, options: argparse.Namespace) -> ExitStatus:
+    """Where only the store was read, somebody must be in it."""
+    if options.source == "store" and not any(result.stored for result in answers.results):
+        return ExitStatus.NOBODY_ANSWERED
+    return exit_status(answers.results, options.allow_missing)
 
 
 def asked_window(options: argparse.Namespace, now_ms: int, zone: tzinfo) -> tuple[int, int]:
@@ -109,10 +162,24 @@ def asked_window(options: argparse.Namespace, now_ms: int, zone: tzinfo) -> tupl
     return fleet_window(*named_period(options.period, now_ms=now_ms, zone=zone), now_ms)
 
 
-def ask_hosts(options: argparse.Namespace, window: tuple[int, int], tz: str, asked: Rule | None) -> Answers:
-    """Every host's report; those that judged by another rule than the fleet's are asked once more, by that rule."""
+def ask_hosts(
+    options: argparse.Namespace,
+    window: tuple[int, int],
+    tz: str,
+    asked: Rule | None,
+    before: Answers | None = None,
+) -> Answers:
+    """Every host's report; those that judged by another rule than the fleet's are asked once more, by that rule.
+
+    before: an earlier sweep, whose hosts are asked again without reading the inventory anew.
+    """
     since_ms, until_ms = window
-    answers = ask_fleet(options, report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz))
+    first = report_probe(since_ms=since_ms, until_ms=until_ms, tz=tz)
+    if before is None:
+        answers = ask_fleet(options, first)
+    else:
+        names = {result.host.name for result in before.results}
+        answers = replace(before, results=ask_again(options, before, names, first))
     if options.rules == OWN:
         return answers
     rules = fleet_rules(answers.results, asked)
@@ -154,6 +221,8 @@ def _check_mail(options: argparse.Namespace) -> None:
         return
     from gua_fleet.render_mail import check_addresses
 
+    if options.compare is not None:
+        raise UsageError("--compare has no mail: choose another --format, or leave it out")
     if not options.mail_to:
         raise UsageError("--format mail needs --mail-to ADDRESS")
     check_addresses(options.mail_to, options.mail_from)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from gua.export.reading import PackedChunk
 from gua_fleet.store.days import day_of, sum_days
 from gua_fleet.store.expired import drop_named, drop_nameless
+from gua_fleet.store.forgotten import drop_forgotten
 from gua_fleet.store.header import Header
 from gua_fleet.store.histories import (
     HistoryRow,
@@ -171,6 +172,8 @@ class Intake:
                 days |= set(map(day_of, set(part.column("slot"))))
             if part.table.name == "tick_slot":
                 ticked = set(part.column("slot"))
+        if any(part.table.name in ("person", "process") for part in incoming):
+            drop_forgotten(self._session, history.id, self._name)
         days |= supersede(self._session, history.host, history.id, ticked)
         sum_days(self._session, history.id, days)
 

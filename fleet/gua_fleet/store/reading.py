@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from datetime import tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 
+from gua.coverage import SLOT_MS
 from gua.report.hours import even_stretches
 from gua.report.window import ReportWindow
 from gua.store.codes import STATES
@@ -23,6 +24,7 @@ from gua_fleet.store.session import Session
 __all__ = ["HistoryRow", "histories", "raw_window", "window_sums"]
 
 _CELL_BITS = 64
+HOUR_SLOTS = 3_600_000 // SLOT_MS
 _SLOT_BYTES = len(STATES) * _CELL_BITS // 8
 
 
@@ -31,7 +33,7 @@ def window_sums(
 ) -> dict[int, WindowSums]:
     """The sums of each of these histories over the window.
 
-    zone: whose hours of the week will be asked of `WindowSums.slots`; slots of the same hour stand together there.
+    zone: whose hours of the week will be asked of `WindowSums.slots`; the slots of one hour stand together there.
     Superseded slots count nowhere. The ragged ends of the window need raw ticks: see `raw_window`.
     """
     sums = {one: WindowSums() for one in ids}
@@ -41,7 +43,7 @@ def window_sums(
         _add_users(session, sums, first, end)
         _add_ticks(session, sums, first, end)
         for stretch in even_stretches(zone, first, end):
-            _add_hours(session, sums, stretch)
+            _add_hours(session, sums, stretch, zone)
     for span in window.ragged:
         for history, found in sums.items():
             add_raw(session, history, span, found)
@@ -108,13 +110,13 @@ def _add(sums: list[int], more: Iterable[int]) -> None:
         sums[position] += int(amount)  # PostgreSQL sums to a Decimal
 
 
-def _add_hours(session: Session, sums: dict[int, WindowSums], stretch: tuple[int, int]) -> None:
-    """Add to `slots`, the times of slots that lie whole weeks apart to the first of them.
+def _add_hours(session: Session, sums: dict[int, WindowSums], stretch: tuple[int, int], zone: tzinfo | None) -> None:
+    """Add to `slots`, the times of one hour of the local week to the first of its slots.
 
     All of a day's figures are added at once: they stand side by side in one large number, each with room to grow.
     """
     first, end = stretch
-    found: dict[tuple[int, int], int] = {}
+    found: dict[tuple[int, int, int], int] = {}
     for history, day, state_ms in session.rows(
         f"SELECT history, day, state_ms FROM slot_day WHERE history IN ({', '.join(map(str, sums))})"
         " AND day >= ? AND day <= ?",
@@ -123,14 +125,24 @@ def _add_hours(session: Session, sums: dict[int, WindowSums], stretch: tuple[int
         start = day * DAY_SLOTS
         skipped = max(0, first - start)
         piece = bytes(state_ms)[skipped * _SLOT_BYTES : max(0, end - start) * _SLOT_BYTES]
-        key = history, (start - first) % WEEK_SLOTS
+        key = history, (start - first) % WEEK_SLOTS, skipped
         found[key] = found.get(key, 0) + (int.from_bytes(piece, "little") << skipped * _SLOT_BYTES * 8)
-    for (history, phase), number in found.items():
-        slots = sums[history].slots
-        for position, covered_ms in enumerate(_cells(number)):
-            if covered_ms:
-                slot, state = divmod(position, len(STATES))
-                slots[first + (phase + slot) % WEEK_SLOTS, state] += covered_ms
+    hours = _hours(first, zone)
+    for (history, phase, skipped), number in found.items():
+        slots, cells = sums[history].slots, _cells(number)
+        for start, stop in hours:
+            slot = first + (phase + max(start, skipped)) % WEEK_SLOTS
+            for state in range(len(STATES)):
+                if covered_ms := sum(cells[start * len(STATES) + state : stop * len(STATES) : len(STATES)]):
+                    slots[slot, state] += covered_ms
+
+
+def _hours(slot: int, zone: tzinfo | None) -> list[tuple[int, int]]:
+    """A UTC day's slots as (first, end) of each local hour, by the zone's offset at `slot`."""
+    offset = datetime.fromtimestamp(slot * SLOT_MS // 1000, zone or timezone.utc).utcoffset() or timedelta()
+    slots_in = offset // timedelta(milliseconds=SLOT_MS) % HOUR_SLOTS
+    edges = [0, *range(-slots_in % HOUR_SLOTS or HOUR_SLOTS, DAY_SLOTS, HOUR_SLOTS), DAY_SLOTS]
+    return list(zip(edges, edges[1:], strict=False))
 
 
 def _cells(number: int) -> array[int]:

@@ -18,7 +18,7 @@ from gua_fleet.store.models.history import (
     Run,
     Superseded,
 )
-from gua_fleet.store.models.people import Hold, HoldMemory, Person, Process
+from gua_fleet.store.models.people import Forgotten, Hold, HoldMemory, Person, Process
 from gua_fleet.store.models.raw import Occupancy, Sample, Tick, TickFragment
 from gua_fleet.store.models.sums import CardDay, CardSlot, SlotDay, TickDay, TickSlot, UserDay, UserSlot
 
@@ -47,6 +47,6 @@ RAW: tuple[type[Row], ...] = (Tick, TickFragment, Occupancy, Sample, HoldMemory)
 MADE: tuple[type[Row], ...] = (Superseded, CardDay, UserDay, TickDay, SlotDay)
 # Everything that belongs to one history and goes with it.
 OF_HISTORY: tuple[type[Row], ...] = (*PULLED, *MADE)
-MODELS: tuple[type[Row], ...] = (Host, History, *OF_HISTORY)
+MODELS: tuple[type[Row], ...] = (Host, History, Forgotten, *OF_HISTORY)
 
 __all__ = ["MADE", "MODELS", "OF_HISTORY", "PULLED", "RAW", "Migration"]

@@ -21,6 +21,13 @@ class Person(Row):
         primary_key = CompositeKey("history", "id")
 
 
+class Forgotten(Row):
+    """A name that is not to be kept, by its digest: see gua_fleet.store.forgotten. forgotten_ms: when it was asked."""
+
+    digest = TextField(primary_key=True)
+    forgotten_ms = Ms()
+
+
 class Process(Row):
     history = Number()
     id = RowId()

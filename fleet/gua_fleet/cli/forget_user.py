@@ -1,0 +1,37 @@
+"""`gua-fleet forget-user USER`: a person's name goes from the store and does not come back; the time stays."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gua.clock import SystemClock
+from gua_fleet.cli.common import add_config_option
+from gua_fleet.cli.store import add_store_option, store_place
+from gua_fleet.show import one_line
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options: who, in which store."""
+    parser.add_argument(
+        "user", metavar="USER", help="as reports call them; NAME@HOST where the name means something on that host only"
+    )
+    add_config_option(parser)
+    add_store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit status 0, also where the store does not name them: then the next pull will not either."""
+    from gua_fleet.store.database import open_store  # peewee is loaded where the store is opened
+    from gua_fleet.store.forgotten import forget_user
+
+    now_ms = SystemClock().now_ms()
+    with open_store(store_place(options), now_ms=now_ms, create=False) as session:
+        forgot = forget_user(session, options.user, options.config.users, now_ms)
+    hosts = len(forgot.hosts)
+    where = f"was named on {hosts} host{'' if hosts == 1 else 's'}" if hosts else "was not named here"
+    sys.stderr.write(
+        f"{one_line(options.user)} {where}; the time is now that of `(expired)`, and no pull brings the name back\n"
+        "the hosts themselves still have it: see `user_retention` of their settings\n"
+    )
+    return 0

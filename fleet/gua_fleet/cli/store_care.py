@@ -1,0 +1,51 @@
+"""`gua-fleet store`: what is in the fleet's store, whether it is whole, and room given back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gua.clock import SystemClock
+from gua.errors import ExitStatus
+from gua_fleet.cli.common import add_config_option
+from gua_fleet.cli.store import add_store_option, store_place
+from gua_fleet.cli.view import add_view_options, check_output, show
+from gua_fleet.show import one_line
+
+_DOES = {
+    "info": "how large it is, which hosts are in it, since when and how old",
+    "check": "whether it is whole: the file, and sums against what they are sums of",
+    "vacuum": "give room that nothing uses back to the disk",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options: what to do, with which store."""
+    parser.add_argument("action", choices=_DOES, help="; ".join(f"{name}: {words}" for name, words in _DOES.items()))
+    add_config_option(parser)
+    add_store_option(parser)
+    add_view_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit status 0; 1 where `check` found something."""
+    from gua_fleet.store import care  # peewee is loaded where the store is opened
+    from gua_fleet.store.database import open_store
+
+    check_output(options.output)
+    place, now_ms = store_place(options), SystemClock().now_ms()
+    with open_store(place, now_ms=now_ms, create=False) as session:
+        if options.action == "info":
+            from gua_fleet.view_store import info_view
+
+            show(info_view(care.store_info(session), place=str(place), now_ms=now_ms), options)
+            return int(ExitStatus.OK)
+        if options.action == "vacuum":
+            before, after = care.vacuum(session)
+            sys.stderr.write(f"{place}: {before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB now\n")
+            return int(ExitStatus.OK)
+        wrong = list(care.check_store(session))
+    for line in wrong:
+        sys.stdout.write(f"{one_line(line, width=400)}\n")
+    sys.stderr.write(f"{place}: {'whole' if not wrong else f'{len(wrong)} things are wrong'}\n")
+    return int(ExitStatus.FAILED if wrong else ExitStatus.OK)

@@ -1,0 +1,1 @@
+"""The store's whole history as files for analysts."""

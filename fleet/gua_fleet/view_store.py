@@ -1,0 +1,69 @@
+"""What `gua-fleet store info` shows. Pure."""
+
+from __future__ import annotations
+
+from gua.report.cells import UNKNOWN
+from gua.text import shown
+from gua.units import format_duration, to_iso
+from gua_fleet.store.care import HostInfo, Info
+from gua_fleet.view import Section, View
+
+SCHEMA = "gua.fleet-store-info/1"
+_DAY_MS = 86_400_000
+_MB = 1e6
+_COLUMNS = ("name", "outcome", "asked_at", "pulled_at", "histories", "first_day", "last_day", "ticks")
+
+
+def info_view(info: Info, *, place: str, now_ms: int) -> View:
+    """place: fit to be shown."""
+    flat = [_flat(host) for host in info.hosts]
+    document = {
+        "schema": SCHEMA,
+        "store": place,
+        "store_schema": info.schema,
+        "size_bytes": info.size_bytes,
+        "rows": info.rows,
+        "hosts": flat,
+        "forgotten": info.forgotten,
+    }
+    table = Section(
+        "",
+        ("host", "pulled", "last outcome", "from", "to", "samples' ticks", "histories"),
+        [_row(host, now_ms) for host in info.hosts],
+        "llllrrr",
+        host_column=0,
+    )
+    return View(document, lines=list(_lines(info, place)), sections=[table], columns=_COLUMNS, flat=flat)
+
+
+def _lines(info: Info, place: str) -> list[str]:
+    rows = sum(info.rows.values())
+    lines = [
+        f"{place}: {info.size_bytes / _MB:,.1f} MB, {rows:,} rows of {len(info.hosts)} hosts, schema {info.schema}."
+    ]
+    if info.forgotten:
+        lines.append(f"Names that are not kept: {info.forgotten}.")
+    return lines
+
+
+def _flat(host: HostInfo) -> dict[str, object]:
+    return {
+        "name": host.name,
+        "outcome": host.outcome,
+        "asked_at": to_iso(host.asked_ms),
+        "pulled_at": None if host.pulled_ms is None else to_iso(host.pulled_ms),
+        "histories": len(host.histories),
+        "first_day": _day(host.first_day),
+        "last_day": _day(host.last_day),
+        "ticks": host.ticks,
+    }
+
+
+def _row(host: HostInfo, now_ms: int) -> tuple[str, ...]:
+    ago = UNKNOWN if host.pulled_ms is None else f"{format_duration(max(0, now_ms - host.pulled_ms))} ago"
+    days = (_day(host.first_day) or UNKNOWN, _day(host.last_day) or UNKNOWN)
+    return (shown(host.name), ago, shown(host.outcome) or UNKNOWN, *days, f"{host.ticks:,}", str(len(host.histories)))
+
+
+def _day(day: int | None) -> str | None:
+    return None if day is None else to_iso(day * _DAY_MS)[:10]

@@ -1,0 +1,174 @@
+"""Reports from the store: the agents' own figures, to the millisecond, for any history and any window."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gua.coverage import SLOT_MS, slot_ceil, slot_floor
+from gua.units import to_iso
+from gua_fleet.store.reports import stored_reports
+from gua_fleet.store.session import Session
+from tests.agent.store.histories import MANY, History, histories
+from tests.agent.store.opened import steady, stored
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
+from tests.fleet.store.reported import figures, from_agents, from_store, holds, new_store, question, take
+
+DAY_MS = 86_400_000
+ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")
+
+
+@st.composite
+def windows(draw: Any) -> tuple[History, int, int, str]:
+    """A host's history, a window around some of it, short or months long, and a zone."""
+    history = draw(histories())
+    middle_s = draw(st.sampled_from(history.ticks)).ts_ms // 1000
+    lengths_s = [10, 3_000, 40 * 3_600, 3 * 86_400, 70 * 86_400]
+    since_s = middle_s - draw(st.integers(0, draw(st.sampled_from(lengths_s))))
+    until_s = middle_s + draw(st.integers(1, draw(st.sampled_from(lengths_s))))
+    return history, since_s * 1000, until_s * 1000, draw(st.sampled_from(ZONES))
+
+
+@settings(max_examples=12 * MANY, deadline=timedelta(seconds=60))
+@given(windows(), st.integers(0, 6_000))
+def test_store_says_what_the_agents_say_themselves(case: tuple[History, int, int, str], cut: int) -> None:
+    """A second host has the begin of the same history, so that their rows lie beside each other. The first pull of each
+    is cut somewhere.
+    """
+    history, since_ms, until_ms, tz = case
+    begin = History(history.ticks[: len(history.ticks) // 2 + 1])
+    with tempfile.TemporaryDirectory() as folder, new_store(Path(folder) / "fleet.db") as session:
+        paths = {name: one.write(Path(folder) / f"{name}.db") for name, one in (("a", history), ("b", begin))}
+        for name, path in paths.items():
+            take(session, name, path, cut=cut)
+            take(session, name, path)
+        asked = question(since_ms, until_ms, history.end_ms + DAY_MS, tz)
+        here, live = from_store(session, list(paths), asked), from_agents(paths, asked)
+        assert figures(here) == figures(live)
+        assert holds(here, here) == holds(live, here)
+
+
+@settings(max_examples=8 * MANY, deadline=timedelta(seconds=60))
+@given(windows())
+def test_sums_alone_say_the_same_for_windows_on_slot_edges(case: tuple[History, int, int, str]) -> None:
+    history, since_ms, until_ms, tz = case
+    with tempfile.TemporaryDirectory() as folder, new_store(Path(folder) / "fleet.db") as session:
+        path = history.write(Path(folder) / "a.db")
+        take(session, "a", path, rollups_only=True)
+        asked = question(slot_floor(since_ms), slot_ceil(until_ms), history.end_ms + 100 * DAY_MS, tz)
+        here, live = (figures(one) for one in (from_store(session, ["a"], asked), from_agents({"a": path}, asked)))
+        # Without a single tick only the quarter-hour is known in which history begins.
+        for one in (here, live):
+            begins = one["window"].pop("history_begins")
+            one["findings"] = [finding for finding in one["findings"] if finding[0] != "history_begins"]
+            assert begins is None or begins >= to_iso(asked.since_ms - SLOT_MS)
+        assert here == live
+
+
+HELD = (holder("ada"),)
+
+
+def week(folder: Path, name: str = "a.db", *, first_minute: int = 0, minutes: int = 120, **more: Any) -> Path:
+    cards = (card("GPU-a", 50, HELD), card("GPU-b", 0, ()))
+    folder.mkdir(exist_ok=True)
+    return stored(folder / name, steady(minutes, *cards, start=first_minute), interval_ms=MINUTE, **more)
+
+
+def test_host_that_burned_down_yesterday_still_shows_last_week(tmp_path: Path, session: Session) -> None:
+    path = week(tmp_path)
+    asked = question(MONDAY - DAY_MS, MONDAY + 7 * DAY_MS, MONDAY + 9 * DAY_MS)
+    take(session, "a", path)
+    path.unlink()
+    document = from_store(session, ["a"], asked)
+    assert document["card_s"] == {"active": 7_200, "idle-held": 0, "truly-idle": 7_200, "unknown": 0}
+    # Its cards are expected to the end, and what nobody saw is not called idle.
+    assert document["coverage"]["expected_card_s"] == 2 * 7 * 86_400
+    assert document["coverage"]["unobserved_card_s"] == 2 * (7 * 86_400 - 7_200)
+
+
+def test_open_hold_of_the_store_ends_where_it_was_last_seen(tmp_path: Path, session: Session) -> None:
+    take(session, "a", week(tmp_path, minutes=60))
+    document = from_store(session, ["a"], question(MONDAY, MONDAY + DAY_MS, MONDAY + 2 * DAY_MS))
+    assert [hold["until"] for hold in document["holds"]] == ["2026-03-02T01:00:00Z"]
+
+
+def test_host_installed_anew_is_one_host_with_the_same_cards(tmp_path: Path, session: Session) -> None:
+    first, second = week(tmp_path, "1.db"), week(tmp_path, "2.db", first_minute=600)
+    take(session, "a", first)
+    take(session, "a", second, now_ms=MONDAY + DAY_MS)
+    document = from_store(session, ["a"], question(MONDAY, MONDAY + 20 * HOUR, MONDAY + 2 * DAY_MS))
+    assert document["cards"] == 2
+    assert document["card_s"] == {"active": 14_400, "idle-held": 0, "truly-idle": 14_400, "unknown": 0}
+    # Between the two nobody looked, but the cards were there.
+    assert document["coverage"]["expected_card_s"] == 2 * 20 * 3_600
+    assert [(user["user"], user["card_s"]) for user in document["users"]] == [("ada", 14_400)]
+
+
+def test_card_that_the_host_installed_anew_does_not_know_was_taken_out(tmp_path: Path, session: Session) -> None:
+    first = week(tmp_path, "1.db")
+    second = stored(tmp_path / "2.db", steady(60, card("GPU-a", 50, HELD), start=600), interval_ms=MINUTE)
+    take(session, "a", first)
+    take(session, "a", second, now_ms=MONDAY + DAY_MS)
+    document = from_store(session, ["a"], question(MONDAY, MONDAY + 20 * HOUR, MONDAY + 2 * DAY_MS))
+    assert document["cards"] == 1
+    assert document["coverage"]["expected_card_s"] == (20 + 10) * 3_600
+
+
+def test_database_put_back_from_a_copy_counts_no_second_twice(tmp_path: Path, session: Session) -> None:
+    whole = week(tmp_path, minutes=120)
+    copy = tmp_path / "copy.db"
+    take(session, "a", whole)
+    # the copy is of the first hour, and goes on by itself two hours later
+    copy = week(tmp_path / "copy", minutes=60)
+    _make_same_store(whole, copy)
+    take(session, "a", copy, now_ms=MONDAY + DAY_MS)
+    document = from_store(session, ["a"], question(MONDAY, MONDAY + 3 * HOUR, MONDAY + 2 * DAY_MS))
+    assert document["card_s"]["active"] == 7_200
+    assert len(document["holds"]) == 1
+
+
+def _make_same_store(whole: Path, copy: Path) -> None:
+    with sqlite3.connect(whole) as one, sqlite3.connect(copy) as other:
+        (store_id,) = one.execute("SELECT store_id FROM store").fetchone()
+        other.execute("UPDATE store SET store_id = ?", (store_id,))
+
+
+def test_host_of_which_the_store_has_nothing_is_left_out(tmp_path: Path, session: Session) -> None:
+    with session.reading():
+        assert stored_reports(session, ["a"], question(MONDAY, MONDAY + HOUR, MONDAY + HOUR)) == {}
+
+
+def test_pulled_at_and_newest_sample_are_said(tmp_path: Path, session: Session) -> None:
+    take(session, "a", week(tmp_path, minutes=60), now_ms=MONDAY + 2 * HOUR)
+    document = from_store(session, ["a"], question(MONDAY, MONDAY + 5 * HOUR, MONDAY + 5 * HOUR))
+    assert document["hosts"][0]["from_store"] == {
+        "pulled_at": "2026-03-02T02:00:00Z",
+        "newest_tick_at": "2026-03-02T00:59:00Z",
+        "age_s": 3 * 3_600,
+    }
+
+
+def test_short_window_is_answered_from_single_ticks_on_both_databases(tmp_path: Path, session: Session) -> None:
+    path = week(tmp_path)
+    take(session, "a", path)
+    asked = question(MONDAY + 7 * MINUTE, MONDAY + 100 * MINUTE + 500, MONDAY + DAY_MS, "Asia/Kathmandu")
+    here, live = from_store(session, ["a"], asked), from_agents({"a": path}, asked)
+    assert figures(here) == figures(live)
+    assert here["card_s"]["active"] == 93 * 60 + 0.5
+    assert holds(here, here) == holds(live, here)
+
+
+def test_long_window_is_answered_from_days_on_both_databases(tmp_path: Path, session: Session) -> None:
+    cards = (card("GPU-a", 50, HELD), card("GPU-b", 0, (holder("ben", 8),), index=1))
+    path = stored(tmp_path / "a.db", steady(4 * 24 * 60, *cards)[::15], interval_ms=15 * MINUTE)
+    take(session, "a", path)
+    asked = question(MONDAY + 6 * HOUR, MONDAY + 3 * DAY_MS + 5 * HOUR, MONDAY + 5 * DAY_MS, "America/St_Johns")
+    here, live = from_store(session, ["a"], asked), from_agents({"a": path}, asked)
+    assert figures(here) == figures(live)
+    assert len(here["hours_of_week"]) == 72  # 71 hours from 2:30 to 1:30 there
