@@ -182,10 +182,17 @@ def test_a_host_that_is_shut_tight_is_served(lab: Lab, site: Site, tmp_path: Pat
     host.run("sh", "-c", "echo 'umask 077' >>/etc/profile; sed -i 's/^UMASK.*/UMASK 077/' /etc/login.defs")
     host.run("mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", "/tmp")
     host.run("mount", "-o", "remount,hidepid=2", "/proc")
+    host.run("sh", "-c", "mount --bind /usr /usr && mount -o remount,bind,ro /usr")
     run = tight.play("deploy.yml", "--limit", "boreas")
     assert (run.status, run.result("boreas")) == (0, "deployed"), run.output
     assert "hidepid=" in run.rows["boreas"][-1]
-    assert look(host).version
+    assert "/usr is read-only" in run.rows["boreas"][-1]
+    assert host.run("/opt/gua/current/bin/gua", "--version").split()[-1] == site.version
+    again = tight.play("deploy.yml", "--limit", "boreas")
+    assert (again.status, again.changed["boreas"]) == (0, 0), again.output
+    assert tight.play("status.yml", "--limit", "boreas").result("boreas") == "well"
+    assert tight.play("undeploy.yml", "--limit", "boreas").result("boreas") == "removed"
+    host.run("umount", "/usr")
 
 
 def test_a_purge_takes_everything_and_a_new_beginning_works(site: Site, atlas: LabHost) -> None:
