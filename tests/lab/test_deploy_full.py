@@ -195,10 +195,24 @@ def test_a_host_that_is_shut_tight_is_served(lab: Lab, site: Site, tmp_path: Pat
     host.run("umount", "/usr")
 
 
-def test_a_purge_takes_everything_and_a_new_beginning_works(site: Site, atlas: LabHost) -> None:
-    many = site.play("undeploy.yml", gua_agent_purge="true")
+def test_a_person_who_is_called_like_the_service_user_is_left_alone(lab: Lab, site: Site) -> None:
+    person = Site(lab, "cetus", **QUICK)
+    host = lab.hosts["cetus"]
+    host.add_user("gua", lab.public_key)
+    before = host.run("getent", "passwd", "gua")
+    run = person.play("deploy.yml", "--limit", "cetus")
+    assert (run.status, run.result("cetus")) == (2, "failed"), run.output
+    assert "has an account gua whose home is /home/gua" in run.rows["cetus"][-1]
+    gone = person.play("undeploy.yml", "--limit", "cetus", gua_agent_purge="true")
+    assert (gone.status, gone.result("cetus")) == (0, "unchanged"), gone.output
+    assert host.run("getent", "passwd", "gua") == before
+
+
+def test_a_purge_takes_everything_and_a_new_beginning_works(lab: Lab, site: Site, atlas: LabHost) -> None:
+    everybody = Site(lab, "delos", **QUICK)
+    many = everybody.play("undeploy.yml", gua_agent_purge="true")
     assert many.status == 2
-    assert "purge 2 hosts" in many.output
+    assert f"purge {len(lab.hosts)} hosts" in many.output
     assert site.play("undeploy.yml", "--limit", "atlas", gua_agent_purge="true").status == 0
     assert paths(atlas) == set()
     fresh = site.play("deploy.yml", "--limit", "atlas")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +117,7 @@ def test_every_suite_is_served_by_every_controller(
     assert {name: deployed.changed[name] for name in names} == {name: rehearsed.changed[name] for name in names}
     lines = {name: look(host).release.split("-")[1] for name, host in hosts.items()}
     assert lines == {"atlas": "py39", "boreas": "py311", "cetus": "py313"}
+    assert {name: judged(host) for name, host in hosts.items()} == {name: ("", True) for name in names}
     unchanged(play("deploy.yml"), names)
     assert_all(play("enroll.yml", *enrolment), names, "enrolled")
     unchanged(play("enroll.yml", *enrolment), names)
@@ -135,6 +137,14 @@ def test_every_suite_is_served_by_every_controller(
     purge = play("undeploy.yml", "-e", "gua_agent_purge=true", "-e", "gua_agent_purge_confirm='purge 3 hosts'")
     assert_all(purge, names, "removed")
     assert {name: paths(host) for name, host in hosts.items()} == {name: set() for name in names}
+
+
+def judged(host: LabHost) -> tuple[str, bool]:
+    """What the host's own systemd finds odd about the unit, and whether it calls the service shut in."""
+    odd = host.run("sh", "-c", "systemd-analyze verify gua-agent.service 2>&1; true")
+    exposure = host.run("systemd-analyze", "security", "--no-pager", "gua-agent.service")
+    found = re.search(r"Overall exposure level for gua-agent.service: ([0-9.]+)", exposure)
+    return odd, found is not None and float(found[1]) <= 2.5
 
 
 def unchanged(run: Run, names: tuple[str, ...]) -> None:
