@@ -27,6 +27,7 @@ SETTINGS = {
     "gua_agent_on_no_gpu": "install",  # the stub's cards are on no PCI bus
     "gua_agent_trust_pid_namespace": True,
     "gua_agent_interval": "1s",
+    "gua_agent_settle_s": 2,
     "gua_agent_readers_group": READERS,
 }
 EXACT = {"rel": 1e-6, "abs": 2e-3}  # milliseconds are what ticks are stamped with
