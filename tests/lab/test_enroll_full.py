@@ -92,6 +92,12 @@ def test_a_refused_token_and_none_at_all_leave_the_host_as_it_was(
     assert (refused.status, refused.result("atlas")) == (2, "failed"), refused.output
     assert "was not enrolled: " in refused.rows["atlas"][-1]
     assert_unseen(["stale-8c2"], refused.output, atlas)
+    # and were it shown, this would be seen
+    shown = site.play(
+        "enroll.yml", "-vvv", *vault.options({"atlas": "stale-8c2"}),
+        gua_agent_server_url=board.url, gua_agent_no_log="false",
+    )  # fmt: skip
+    assert "stale-8c2" in shown.output
     assert (look(atlas), pushes(atlas)) == (before, False)
 
 
