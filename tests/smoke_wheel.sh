@@ -39,4 +39,11 @@ rc=0; "$work/agent/bin/gua-fleet" report >"$work/out" 2>"$work/err" || rc=$?
 grep -q 'gpu04' "$work/fleet.txt" || fail "gua-fleet demo left a host out"
 "$work/fleet/bin/gua-fleet" deploy --hosts gpu01, -- --list-tasks >"$work/tasks.txt" || fail "gua-fleet deploy"
 grep -q 'Verify' "$work/tasks.txt" || fail "gua-fleet deploy found no tasks"
+for name in preflight upgrade verify rollback undeploy enroll; do
+  "$work/fleet/bin/gua-fleet" $name --hosts gpu01, -- --syntax-check >"$work/out" 2>&1 || fail "gua-fleet $name: $(cat "$work/out")"
+done
+# What an installation deploys is itself, packed again.
+XDG_CACHE_HOME="$work/cache" "$work/fleet/bin/gua-fleet" wheelhouse -- -e '{"gua_only": ["3.9"]}' >"$work/out" 2>&1 ||
+  fail "gua-fleet wheelhouse: $(cat "$work/out")"
+ls "$work/cache/gua-fleet/houses/$version"-py39-*/"gua_fleet-$version"-py3-none-any.whl >/dev/null || fail "the wheelhouse lacks the agent"
 echo "smoke: the wheel $(basename "$wheel") works in empty venvs"

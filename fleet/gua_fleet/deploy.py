@@ -11,7 +11,19 @@ from gua.errors import GuaError
 from gua_fleet.agent_wheel import find_checkout
 from gua_fleet.inventory.source import ansible_configs
 
-PLAYBOOKS = ("deploy", "upgrade", "rollback", "undeploy", "enroll")
+# Command -> playbook. `gua-fleet status` asks the agents over SSH as an ordinary user; `verify` asks the hosts as root.
+PLAYBOOKS = {
+    "preflight": "preflight",
+    "deploy": "deploy",
+    "upgrade": "upgrade",
+    "verify": "status",
+    "rollback": "rollback",
+    "undeploy": "undeploy",
+    "enroll": "enroll",
+    "wheelhouse": "wheelhouse",
+}
+# These concern this machine alone.
+WITHOUT_HOSTS = ("wheelhouse",)
 
 
 class PlaybooksMissing(GuaError):
@@ -30,8 +42,8 @@ def playbook_folder(checkout: Path | None) -> Path:
 
 
 def playbook_command(name: str, inventory: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """What runs the playbook `name`. inventory, arguments: as `ansible-playbook` takes them."""
-    playbook = playbook_folder(find_checkout()) / f"{name}.yml"
+    """What runs the playbook of command `name`. inventory, arguments: as `ansible-playbook` takes them."""
+    playbook = playbook_folder(find_checkout()) / f"{PLAYBOOKS[name]}.yml"
     # Not the script `ansible-playbook`: there may be another one on PATH, with another Python.
     return [sys.executable, "-m", "ansible", "playbook", *inventory, str(playbook), *arguments]
 

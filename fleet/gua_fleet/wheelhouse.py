@@ -3,7 +3,9 @@
 The playbook runs `python -m gua_fleet.wheelhouse --python 3.11 --python 3.9` on the controller, and reads from stdout
 
     {"version": "0.1.0", "houses": {"3.11": {"archive": PATH, "release": "0.1.0-py311-1a2b3c4d", "version": "0.1.0",
-                                             "pip": WHEEL, "needed_bytes": N}}}
+                                             "pip": WHEEL, "sha256": HEX, "needed_bytes": N}}}
+
+sha256 is the archive's: hosts that fetch it from elsewhere check it, so the same house must always give the same bytes.
 
 Dependencies come from lock files that name the hash of one pure-Python wheel each, so one house serves every
 architecture, and what is installed does not depend on the day. The standard library and pip are all this needs.
@@ -69,6 +71,7 @@ def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, Any]:
         "release": release,
         "version": _version(wheel),
         "pip": pip,
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
         "needed_bytes": _NEEDED_TIMES * archive.stat().st_size,
     }
 
@@ -122,8 +125,16 @@ def _pack(house: Path, archive: Path) -> None:
     unfinished = archive.with_suffix(".new")
     with tarfile.open(unfinished, "w") as tar:
         for path in sorted(house.iterdir()):
-            tar.add(path, arcname=path.name)
+            tar.add(path, arcname=path.name, filter=_of_nobody)
     unfinished.rename(archive)
+
+
+def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without what differs between two controllers that hold the same files."""
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o644
+    return entry
 
 
 def default_cache() -> Path:

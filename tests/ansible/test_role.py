@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,20 @@ def test_the_unit_lets_the_agent_see_the_gpus_and_their_processes(rendered: Path
     lines = (rendered / "gua-agent.service").read_text().splitlines()
     names = {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}
     assert names & {"PrivateDevices", "ProtectProc", "ProcSubset", "PrivateUsers"} == set()
+
+
+def test_the_service_tells_a_board_exactly_where_the_host_is_enrolled(rendered: Path, tmp_path: Path) -> None:
+    lines = (rendered / UNIT).read_text().splitlines()
+    [start] = [line.partition("=")[2] for line in lines if line.startswith("ExecStart=")]
+    shell, option, script = shlex.split(start.replace("$$", "$"))  # systemd's own quoting is no other here
+    assert (shell, option) == ("/bin/sh", "-c")
+    enrolment = tmp_path / "cloud.json"
+    script = script.replace("/var/lib/gua/cloud.json", str(enrolment)).replace("/opt/gua/current/bin/gua", "echo")
+    expected = "daemon --foreground --settings /etc/gua/agent.toml --db /var/lib/gua/gua.db"
+    for suffix in ("", " --cloud"):
+        printed = subprocess.run([shell, option, script], capture_output=True, text=True, check=True).stdout
+        assert printed == f"{expected}{suffix}\n"
+        enrolment.touch()
 
 
 def test_environment_variables_and_device_group_reach_the_unit(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,22 @@ def host(tmp_path: Path) -> Host:
     host.unit.write_text("unit\n")
     host.config.write_text("config\n")
     return host
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_a_wheelhouse_that_is_not_the_one_that_was_promised_is_not_installed(tmp_path: Path, fetched: bool) -> None:
+    other, archive, release = tmp_path / "other.tar", tmp_path / "house.tar", tmp_path / "release"
+    other.write_bytes(b"something else")
+    archive.write_bytes(b"" if fetched else other.read_bytes())
+    url = other.as_uri() if fetched else ""
+    promised = hashlib.sha256(b"what was made").hexdigest()
+    done = subprocess.run(
+        ["/bin/sh", "-s", "--", sys.executable, str(release), str(archive), "pip.whl", promised, url],
+        input=(FILES / "build_release.sh").read_text(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{url or archive} is not what this controller made")
+    assert (release.exists(), archive.exists()) == (False, False)
 
 
 @pytest.mark.parametrize(

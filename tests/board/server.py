@@ -157,10 +157,10 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, board: Board, context: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, board: Board, context: Optional[ssl.SSLContext], address: str) -> None:
         self.board = board
         self._context = context
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__((address, 0), _Handler)
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, address = super().get_request()
@@ -174,11 +174,16 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def running_board(board: Optional[Board] = None, context: Optional[ssl.SSLContext] = None) -> Iterator[Board]:
-    """The board, answering at `board.url`: by TLS for `localhost` with a context, else plainly."""
+def running_board(
+    board: Optional[Board] = None,
+    context: Optional[ssl.SSLContext] = None,
+    address: str = "127.0.0.1",
+    name: str = "localhost",
+) -> Iterator[Board]:
+    """The board, answering on `address` at `board.url`: by TLS for `name` with a context, else plainly."""
     board = board or Board()
-    server = _Server(board, context)
-    scheme, host = ("http", "127.0.0.1") if context is None else ("https", "localhost")
+    server = _Server(board, context, address)
+    scheme, host = ("http", address) if context is None else ("https", name)
     board.url = f"{scheme}://{host}:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -62,6 +65,25 @@ def test_a_house_is_made_once_and_again_when_a_file_in_it_changed(
     assert make_wheelhouse("3.11", wheel, tmp_path / "cache") == made
     (house / "MANIFEST.json").write_text("[]")
     assert not is_intact(house)
+
+
+def test_two_controllers_make_the_same_archive_and_tell_its_hash(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip = make_wheel(tmp_path / "pip-26.0-py3-none-any.whl", {"pip": "p"})
+
+    def fetch(*arguments: str, failed: type[Exception]) -> None:
+        shutil.copy(pip, arguments[arguments.index("--dest") + 1])
+
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch)
+    first, second = (make_wheelhouse("3.11", wheel, tmp_path / name) for name in ("first", "second"))
+    for path in Path(second["archive"]).parent.rglob("*.whl"):
+        os.utime(path, (1, 1))
+        path.chmod(0o600)
+    second = make_wheelhouse("3.11", wheel, tmp_path / "second")
+    content = Path(second["archive"]).read_bytes()
+    assert content == Path(first["archive"]).read_bytes()
+    assert first["sha256"] == second["sha256"] == hashlib.sha256(content).hexdigest()
 
 
 def test_an_archive_that_was_cut_or_changed_is_packed_again(

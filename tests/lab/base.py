@@ -30,11 +30,16 @@ MASKED_UNITS = (
 
 def machine_suite() -> str:
     """The Debian or Ubuntu release to boot: GUA_LAB_SUITE, else this machine's own."""
-    fields = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    suite = os.environ.get("GUA_LAB_SUITE") or fields.get("VERSION_CODENAME", "").strip('"')
+    suite = os.environ.get("GUA_LAB_SUITE") or _codename()
     if not suite or shutil.which("apt-get") is None:
         raise LabUnavailable("the lab needs Debian or Ubuntu: its hosts come from this machine's apt sources")
     return suite
+
+
+def _codename() -> str:
+    """This machine's own release; empty where it has no such name."""
+    fields = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    return fields.get("VERSION_CODENAME", "").strip('"')
 
 
 def ensure_base(suite: str) -> Path:
@@ -78,16 +83,20 @@ def _build(suite: str, root: Path) -> None:
 
 
 def _mirror(suite: str) -> str:
-    """The package mirror of this machine's own apt sources, the one that has `suite` where several are known."""
+    """The package mirror of this machine's own apt sources: of `suite`, else of this machine's own release.
+
+    Not just any: other vendors' packages lie in sources too.
+    """
     listed = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     targets = [line.split() for line in listed.splitlines()]
     mirrors = {codename: uri for codename, component, uri in targets if component == "main"}
-    if not mirrors:
+    mirror = mirrors.get(suite) or mirrors.get(_codename())
+    if mirror is None:
         raise LabUnavailable("this machine's apt sources name no mirror for the lab's hosts")
-    return mirrors.get(suite) or next(iter(mirrors.values()))
+    return mirror
 
 
 def _settle(root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 
@@ -25,10 +26,15 @@ def lab_or_skip(suite: str | None = None) -> Iterator[Lab]:
         opened = open_lab(suite)
         lab = opened.__enter__()
     except LabUnavailable as exc:
-        if os.environ.get("GUA_LAB_REQUIRED") == "1":
-            pytest.fail(f"GUA_LAB_REQUIRED=1, and {exc}")
-        pytest.skip(str(exc))
+        skip_or_fail(exc)
     try:
         yield lab
     finally:
         opened.__exit__(None, None, None)
+
+
+def skip_or_fail(reason: LabUnavailable) -> NoReturn:
+    """End the test, as a failure where the lab must run."""
+    if os.environ.get("GUA_LAB_REQUIRED") == "1":
+        pytest.fail(f"GUA_LAB_REQUIRED=1, and {reason}")
+    pytest.skip(str(reason))

@@ -39,17 +39,23 @@ class Lab:
         self._known_hosts = self.directory / "known_hosts"
         self._controls = self.directory / "control"
 
-    def boot(self, *names: str) -> None:
-        """Boot hosts of these names side by side; returns when all are up."""
+    def boot(self, *names: str, suite: str | None = None) -> None:
+        """Boot hosts of these names side by side; returns when all are up. suite: None: the lab's own."""
         self._prepare()
+        base = self._base if suite is None else ensure_base(suite)
         for name in names:
-            host = LabHost(self._slot, len(self.hosts) + 1, name, self._base)
+            host = LabHost(self._slot, len(self.hosts) + 1, name, base)
             self.hosts[name] = host
             host.create(self.public_key)
             host.boot()
         for name in names:
             self.hosts[name].wait_running()
         self._known_hosts.write_text("".join(host.known_host_line() for host in self.hosts.values()))
+
+    @property
+    def address(self) -> str:
+        """Where the hosts reach this machine, once one was booted."""
+        return self._slot.address(0)
 
     @property
     def public_key(self) -> str:
@@ -74,7 +80,7 @@ class Lab:
         """What Ansible and gua-fleet run with: nothing of the person's own SSH set-up, no shared folders."""
         kept = {
             name: os.environ[name]
-            for name in ("PATH", "PYTHONPATH", "LANG", "ANSIBLE_PIPELINING")
+            for name in ("PATH", "PYTHONPATH", "LANG", "ANSIBLE_PIPELINING", "ANSIBLE_VAULT_PASSWORD_FILE")
             if name in os.environ
         }
         ours = {
@@ -82,6 +88,8 @@ class Lab:
             "ANSIBLE_HOME": str(self.directory / "ansible"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self._controls),
             "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_DEPRECATION_WARNINGS": "true",
+            "ANSIBLE_INJECT_FACT_VARS": "false",  # as ansible-core 2.24 will have it for good
         }
         return {**kept, **ours}
 

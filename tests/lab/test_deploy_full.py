@@ -1,28 +1,27 @@
-"""Deployments that take too long for every landing: failures, hostile hosts, ten hosts, every suite, enrolment."""
+"""What takes too long for every landing: deployments that fail, refusals, damage, hostile hosts, removal for good."""
 
 from __future__ import annotations
 
-import os
-import shutil
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.lab.conftest import lab_or_skip
-from tests.lab.deployment import Run, Site, look
+from tests.lab.deployment import QUICK, Installed, Site, history, look, paths
+from tests.lab.full import FULL
 from tests.lab.harness import Lab
 from tests.lab.host import LabHost
 from tests.lab.releases import DIES_AFTER_5_S, EXITS, IS_UNHEALTHY, alter_wheel
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.lab_full,
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(os.environ.get("GUA_LAB_FULL") != "1", reason="takes long: `make test-lab` runs it"),
-]
+pytestmark = FULL
 
-QUICK = {"gua_agent_settle_s": 2, "gua_agent_verify_timeout_s": 30}
-TEN = tuple(f"host{number}" for number in range(10))
+NEXT = "0.9.0"
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +49,66 @@ def atlas(site: Site) -> LabHost:
 def test_what_does_not_come_up_is_taken_back(
     site: Site, atlas: LabHost, tmp_path: Path, changes: dict[str, str], reason: str
 ) -> None:
-    before = look(atlas)
+    before, store = look(atlas), history(atlas)
     run = site.play("deploy.yml", wheel=alter_wheel(site.wheel, tmp_path, "0.9.9", changes), gua_agent_settle_s="10")
     assert (run.status, run.result("atlas")) == (2, "rolled back"), run.output
     assert reason in run.rows["atlas"][-1] or "the unit is" in run.rows["atlas"][-1]
     after = look(atlas)
     assert (after.release, after.files) == (before.release, before.files)
+    assert history(atlas) == store
+    # the good one goes on as if nothing had been
+    again = site.play("deploy.yml")
+    assert (again.status, again.changed["atlas"]) == (0, 0), again.output
+
+
+def test_a_rehearsal_on_an_installed_host_tells_what_would_change(site: Site, atlas: LabHost, tmp_path: Path) -> None:
+    before = look(atlas)
+    same = site.play("deploy.yml", "--check", "--diff")
+    assert (same.status, same.changed["atlas"], same.result("atlas")) == (0, 0, "unchanged"), same.output
+    wheel = alter_wheel(site.wheel, tmp_path, NEXT)
+    rehearsed = site.play("deploy.yml", "--check", "--diff", wheel=wheel, gua_agent_interval="2s")
+    assert (rehearsed.status, rehearsed.result("atlas")) == (0, "would deploy"), rehearsed.output
+    assert '+interval = "2s"' in rehearsed.output
+    assert look(atlas) == before
+    real = site.play("deploy.yml", wheel=wheel, gua_agent_interval="2s")
+    assert (real.status, real.changed["atlas"]) == (0, rehearsed.changed["atlas"]), real.output
+    back = site.play("rollback.yml", "--check", "--diff")
+    assert (back.status, back.result("atlas")) == (0, "would go back"), back.output
+    assert look(atlas).version == NEXT
+    done = site.play("rollback.yml")
+    assert (done.status, done.changed["atlas"], done.result("atlas")) == (0, back.changed["atlas"], "went back")
+    assert look(atlas) == Installed(**{**vars(before), "pid": look(atlas).pid})
+
+
+def test_a_misspelt_setting_is_named_and_nothing_is_done(site: Site, atlas: LabHost) -> None:
+    before = look(atlas)
+    run = site.play("deploy.yml", gua_agent_intervl="30s")
+    assert (run.status, run.result("atlas")) == (2, "failed")
+    assert "No such setting: gua_agent_intervl" in run.rows["atlas"][-1]
+    assert look(atlas) == before
+
+
+def test_an_upgrade_wants_a_version_and_an_older_one_is_refused(site: Site, atlas: LabHost, tmp_path: Path) -> None:
+    wheel = alter_wheel(site.wheel, tmp_path, NEXT)
+    assert site.play("upgrade.yml", wheel=wheel).status == 2
+    assert look(atlas).version == site.version
+    assert site.play("upgrade.yml", wheel=wheel, gua_agent_version=NEXT).status == 0
+    before = look(atlas)
+    run = site.play("deploy.yml")
+    assert (run.status, run.result("atlas")) == (2, "failed")
+    assert f"has {NEXT}, newer than" in run.rows["atlas"][-1]
+    assert look(atlas) == before
+    assert site.play("deploy.yml", gua_agent_allow_downgrade="true").status == 0
+    assert look(atlas).version == site.version
+
+
+def test_the_status_tells_who_is_not_well(site: Site, atlas: LabHost) -> None:
+    atlas.run("systemctl", "stop", "gua-agent")
+    stopped = site.play("status.yml")
+    assert (stopped.status, stopped.result("atlas")) == (2, "not well")
+    assert "the unit is inactive" in stopped.rows["atlas"][-1]
+    started = site.play("deploy.yml")
+    assert (started.status, started.changed["atlas"]) == (0, 1), started.output
 
 
 def test_settings_that_the_agent_refuses_never_reach_it(site: Site, atlas: LabHost) -> None:
@@ -85,88 +138,82 @@ def test_a_host_with_no_room_is_told_so_before_anything_is_built(site: Site, atl
         atlas.run("umount", "/opt")
 
 
+def test_a_host_fetches_its_wheelhouse_from_a_mirror_and_believes_only_what_was_made_here(
+    site: Site, atlas: LabHost, tmp_path: Path
+) -> None:
+    wheel = alter_wheel(site.wheel, tmp_path, "0.9.6")
+    made = site.play("wheelhouse.yml", "-e", json.dumps({"gua_only": [python_line(atlas)]}), wheel=wheel)
+    archive = Path(re.findall(r'"archive": "([^"]+)"', made.output)[0])
+    published = tmp_path / "mirror" / archive.name
+    published.parent.mkdir()
+    published.write_bytes(archive.read_bytes()[:-512] + bytes(512) + b"more")
+    with serving(published.parent, site.lab.address) as url:
+        before = look(atlas)
+        refused = site.play("deploy.yml", wheel=wheel, gua_agent_wheelhouse_url=url)
+        assert (refused.status, refused.result("atlas")) == (2, "failed"), refused.output
+        assert "is not what this controller made" in refused.rows["atlas"][-1]
+        assert look(atlas) == before
+        published.write_bytes(archive.read_bytes())
+        taken = site.play("deploy.yml", wheel=wheel, gua_agent_wheelhouse_url=url)
+    assert (taken.status, look(atlas).version) == (0, "0.9.6"), taken.output
+    assert "The wheelhouse is on the host" not in taken.output.partition("skipping: [atlas]")[0]
+    assert site.play("deploy.yml", gua_agent_allow_downgrade="true").status == 0
+
+
+def python_line(host: LabHost) -> str:
+    return host.run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+
+
+@contextmanager
+def serving(folder: Path, address: str) -> Iterator[str]:
+    """A web server of files; its address."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer((address, 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://{address}:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
 def test_a_host_that_is_shut_tight_is_served(lab: Lab, site: Site, tmp_path: Path) -> None:
     tight = Site(lab, "boreas", **QUICK)
     host = lab.hosts["boreas"]
     host.run("sh", "-c", "echo 'umask 077' >>/etc/profile; sed -i 's/^UMASK.*/UMASK 077/' /etc/login.defs")
     host.run("mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", "/tmp")
     host.run("mount", "-o", "remount,hidepid=2", "/proc")
+    host.run("sh", "-c", "mount --bind /usr /usr && mount -o remount,bind,ro /usr")
     run = tight.play("deploy.yml", "--limit", "boreas")
     assert (run.status, run.result("boreas")) == (0, "deployed"), run.output
     assert "hidepid=" in run.rows["boreas"][-1]
-    assert look(host).version
+    assert "/usr is read-only" in run.rows["boreas"][-1]
+    assert host.run("/opt/gua/current/bin/gua", "--version").split()[-1] == site.version
+    again = tight.play("deploy.yml", "--limit", "boreas")
+    assert (again.status, again.changed["boreas"]) == (0, 0), again.output
+    assert tight.play("status.yml", "--limit", "boreas").result("boreas") == "well"
+    assert tight.play("undeploy.yml", "--limit", "boreas").result("boreas") == "removed"
+    host.run("umount", "/usr")
 
 
-def test_a_host_whose_python_is_too_old_names_the_cure(site: Site, atlas: LabHost) -> None:
-    run = site.play("preflight.yml", gua_agent_python="python3.6")
-    assert (run.status, run.result("atlas")) == (2, "failed")
-    assert "has no Python 3.9 to 3.13" in run.rows["atlas"][-1]
-    assert "Cure: " in run.rows["atlas"][-1]
+def test_a_person_who_is_called_like_the_service_user_is_left_alone(lab: Lab, site: Site) -> None:
+    person = Site(lab, "cetus", **QUICK)
+    host = lab.hosts["cetus"]
+    host.add_user("gua", lab.public_key)
+    before = host.run("getent", "passwd", "gua")
+    run = person.play("deploy.yml", "--limit", "cetus")
+    assert (run.status, run.result("cetus")) == (2, "failed"), run.output
+    assert "has an account gua whose home is /home/gua" in run.rows["cetus"][-1]
+    gone = person.play("undeploy.yml", "--limit", "cetus", gua_agent_purge="true")
+    assert (gone.status, gone.result("cetus")) == (0, "unchanged"), gone.output
+    assert host.run("getent", "passwd", "gua") == before
 
 
-def test_ten_hosts_stop_at_a_broken_canary_and_at_a_failure_in_the_second_batch() -> None:
-    with lab_or_skip() as lab:
-        site = Site(lab, *TEN, **QUICK)
-        library = Path("/usr/lib/libnvidia-ml.so.1")
-        for broken, expected in (
-            ("host0", {"host0": "rolled back"}),
-            ("host1", {"host0": "deployed", "host1": "rolled back", "host2": "deployed"}),
-        ):
-            place = lab.hosts[broken].path(str(library))
-            kept = place.read_bytes()
-            place.unlink()
-            run = site.play("deploy.yml")
-            assert run.status == 2
-            assert {name: run.result(name) for name in TEN if run.result(name) != "not touched"} == expected, run.output
-            assert touched(lab) == {name for name, result in expected.items() if result == "deployed"}
-            place.write_bytes(kept)
-        assert_all_deployed(site.play("deploy.yml"))
-        assert touched(lab) == set(TEN)
-
-
-def touched(lab: Lab) -> set[str]:
-    """Hosts on which an agent runs now."""
-    return {name for name, host in lab.hosts.items() if os.path.lexists(host.path("/opt/gua/current"))}
-
-
-def assert_all_deployed(run: Run) -> None:
-    assert run.status == 0, run.output
-    assert {run.result(name) for name in run.rows} <= {"deployed", "unchanged"}
-
-
-@pytest.mark.parametrize("suite", ["bullseye", "bookworm", "trixie"])
-def test_every_suite_takes_the_agent_and_loses_it(suite: str) -> None:
-    if shutil.which("debootstrap") and not Path(f"/usr/share/debootstrap/scripts/{suite}").exists():
-        pytest.skip(f"this debootstrap does not know {suite}")
-    with lab_or_skip(suite) as lab:
-        site = Site(lab, "atlas", **QUICK)
-        rehearsed = site.play("deploy.yml", "--check", "--diff")
-        assert rehearsed.status == 0, rehearsed.output
-        for result in ("deployed", "unchanged"):
-            run = site.play("deploy.yml")
-            assert (run.status, run.result("atlas")) == (0, result), run.output
-        assert site.play("status.yml").result("atlas") == "well"
-        assert site.play("undeploy.yml").result("atlas") == "removed"
-
-
-def test_a_token_is_used_once_and_seen_nowhere(
-    site: Site, atlas: LabHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wheel = alter_wheel(site.wheel, tmp_path, "0.9.7", enrols=True)
-    assert site.play("deploy.yml", wheel=wheel).status == 0
-    token = "one-time-6f1d0c"
-    tokens = tmp_path / "tokens.yml"
-    tokens.write_text(f"gua_agent_enrollment_tokens: {{atlas: {token}}}\n")
-    monkeypatch.setenv("ANSIBLE_PIPELINING", "0")
-    board = {"gua_agent_server_url": "https://board.example.org"}
-    first = site.play("enroll.yml", "-vvv", "--diff", "-e", f"@{tokens}", **board)
-    assert (first.status, first.result("atlas")) == (0, "enrolled"), first.output
-    # the module with its input never was a file on the host, though the site's own settings would have had it so
-    swap = first.output.partition("TASK [gua_agent : The token is swapped")[2].partition("TASK [")[0]
-    assert ("EXEC" in swap, "PUT" in swap) == (True, False)
-    second = site.play("enroll.yml", "-vvv", "--diff", "-e", f"@{tokens}", **board)
-    assert (second.status, second.changed["atlas"], second.result("atlas")) == (0, 0, "unchanged"), second.output
-    printed = first.output + second.output
-    assert (token in printed, "host-token-of-its-own" in printed) == (False, False)
-    assert atlas.run("sh", "-c", f"grep -rl {token} /home /root /tmp /var/tmp /etc /opt /var/log || true") == ""
-    assert atlas.run("stat", "-c", "%U %a", "/var/lib/gua/cloud.json").strip() == "gua 600"
+def test_a_purge_takes_everything_and_a_new_beginning_works(lab: Lab, site: Site, atlas: LabHost) -> None:
+    everybody = Site(lab, "delos", **QUICK)
+    many = everybody.play("undeploy.yml", gua_agent_purge="true")
+    assert many.status == 2
+    assert f"purge {len(lab.hosts)} hosts" in many.output
+    assert site.play("undeploy.yml", "--limit", "atlas", gua_agent_purge="true").status == 0
+    assert paths(atlas) == set()
+    fresh = site.play("deploy.yml", "--limit", "atlas")
+    assert (fresh.status, fresh.result("atlas")) == (0, "deployed"), fresh.output

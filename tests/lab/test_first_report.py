@@ -27,6 +27,7 @@ SETTINGS = {
     "gua_agent_on_no_gpu": "install",  # the stub's cards are on no PCI bus
     "gua_agent_trust_pid_namespace": True,
     "gua_agent_interval": "1s",
+    "gua_agent_settle_s": 2,
     "gua_agent_readers_group": READERS,
 }
 EXACT = {"rel": 1e-6, "abs": 2e-3}  # milliseconds are what ticks are stamped with
@@ -56,12 +57,16 @@ class Fleet:
     def report(self, *options: str, inventory: Path | None = None) -> tuple[int, str, str]:
         """`gua-fleet report` over the time since all scenes hold: exit status, stdout, stderr."""
         command = [sys.executable, "-m", "gua_fleet", "report", "--hosts", str(inventory or self.reader)]
-        paths = os.pathsep.join(str(ROOT / part) for part in ("agent", "fleet"))
         done = subprocess.run(
             [*command, "--since", self.since, "--tz", "UTC", *options], text=True, capture_output=True, timeout=60,
-            env={**self.lab.environment(), "PYTHONPATH": paths},
+            env=self.environment(),
         )  # fmt: skip
         return done.returncode, done.stdout, done.stderr
+
+    def environment(self) -> dict[str, str]:
+        """What gua-fleet runs with, from this checkout."""
+        paths = os.pathsep.join(str(ROOT / part) for part in ("agent", "fleet"))
+        return {**self.lab.environment(), "PYTHONPATH": paths}
 
     def document(self) -> Any:
         """The merged report of hosts that all answered."""
@@ -293,6 +298,28 @@ def test_a_pause_lets_go_of_the_driver_and_another_one_is_taken_up_without_a_res
     assert (seen["daemon"]["status"], seen["nvml"]["details"]["driver_version"]) == ("ok", "580.65.06")
     assert pid() == before
     assert_follows_from_scenes(fleet.document())
+
+
+def test_sync_once_goes_by_sudo_without_a_password_and_names_who_may_not(fleet: Fleet) -> None:
+    def sync(inventory: Path) -> Any:
+        command = [
+            sys.executable,
+            "-m",
+            "gua_fleet",
+            "sync-once",
+            "--hosts",
+            str(inventory),
+            "--limit",
+            "atlas",
+            "--json",
+        ]
+        done = subprocess.run(command, text=True, capture_output=True, timeout=60, env=fleet.environment())
+        [host] = json.loads(done.stdout)["hosts"]
+        return host
+
+    assert sync(fleet.admin)["outcome"] == "ok"
+    refused = sync(fleet.lab.write_inventory("no-sudo.yml", user="reader", become=True))
+    assert (refused["outcome"], refused["document"]) == ("needs-privilege", None)
 
 
 def test_a_host_without_power_is_named_and_costs_only_itself(fleet: Fleet) -> None:

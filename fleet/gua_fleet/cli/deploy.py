@@ -1,4 +1,4 @@
-"""`gua-fleet deploy`, `upgrade`, `rollback`, `undeploy`, `enroll`: run the playbook of that name on the inventory."""
+"""`gua-fleet deploy` and its kin, one for each playbook: run it on the inventory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gua import __version__
 from gua_fleet.cli.common import add_inventory_options
-from gua_fleet.deploy import playbook_command, playbook_environment
+from gua_fleet.deploy import WITHOUT_HOSTS, playbook_command, playbook_environment
 from gua_fleet.inventory.source import find_source
 
 
@@ -29,9 +29,12 @@ def run(options: argparse.Namespace) -> int:
 
     Raises InventoryError when there is no inventory, PlaybooksMissing.
     """
-    source = find_source(options.hosts or (), configured=options.config.hosts)
-    sys.stderr.write(f"inventory: {source.words}\n")
-    command = playbook_command(options.command, source.arguments, _arguments(options))
+    inventory: Sequence[str] = ()
+    if options.command not in WITHOUT_HOSTS:
+        source = find_source(options.hosts or (), configured=options.config.hosts)
+        sys.stderr.write(f"inventory: {source.words}\n")
+        inventory = source.arguments
+    command = playbook_command(options.command, inventory, _arguments(options))
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(command[0], command, playbook_environment())

@@ -14,7 +14,7 @@ import pytest
 from gua import __version__
 from gua_fleet import deploy
 from gua_fleet.cli.main import main
-from gua_fleet.deploy import PLAYBOOKS, PlaybooksMissing, playbook_environment, playbook_folder
+from gua_fleet.deploy import PLAYBOOKS, WITHOUT_HOSTS, PlaybooksMissing, playbook_environment, playbook_folder
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,9 +44,17 @@ def command_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
     return ask
 
 
-@pytest.mark.parametrize("name", PLAYBOOKS)
-def test_each_command_runs_the_playbook_of_its_name(command_of: Ask, name: str) -> None:
-    assert command_of(name, "--hosts", "a,b")[:3] == ["-i", "a,b", str(ROOT / "ansible" / f"{name}.yml")]
+@pytest.mark.parametrize(("name", "playbook"), PLAYBOOKS.items())
+def test_each_command_runs_its_playbook_on_the_inventory(command_of: Ask, name: str, playbook: str) -> None:
+    words = command_of(name, "--hosts", "a,b")
+    path = ROOT / "ansible" / f"{playbook}.yml"
+    assert path.is_file()
+    assert words[: words.index(str(path))] == ([] if name in WITHOUT_HOSTS else ["-i", "a,b"])
+
+
+def test_every_playbook_has_a_command() -> None:
+    there = {path.stem for path in (ROOT / "ansible").glob("*.yml") if not path.stem.startswith("inventory")}
+    assert set(PLAYBOOKS.values()) >= there - {"controller"}  # whose own page tells how to run it
 
 
 def test_options_and_what_stands_behind_the_dashes_reach_ansible_in_that_order(command_of: Ask) -> None:

@@ -1,9 +1,10 @@
 # Run by /bin/sh on the host: make one release folder out of a wheelhouse, wholly or not at all.
-# PYTHON RELEASE ARCHIVE PIP: the interpreter, the folder, the wheelhouse's tar, the name of the pip wheel in it.
+# PYTHON RELEASE ARCHIVE PIP SHA256 URL: the interpreter, the folder, the wheelhouse's tar, the name of the pip wheel in
+# it, the tar's hash, and where to fetch it from; an empty URL means that it is there.
 set -eu
 umask 022
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-python=$1 release=$2 archive=$3 pip=$4
+python=$1 release=$2 archive=$3 pip=$4 sha256=$5 url=$6
 
 built=
 clean() {
@@ -15,6 +16,20 @@ trap 'exit 1' HUP INT TERM
 
 rm -rf "$release"
 mkdir "$release" "$release/house"
+"$python" -I -c '
+import hashlib, shutil, sys, urllib.request
+archive, sha256, url = sys.argv[1:]
+try:
+    if url:
+        with urllib.request.urlopen(url, timeout=60) as source, open(archive, "wb") as target:
+            shutil.copyfileobj(source, target)
+    with open(archive, "rb") as file:
+        found = hashlib.sha256(file.read()).hexdigest()
+except (OSError, ValueError) as exc:
+    sys.exit(f"{url or archive}: {exc}")
+if found != sha256:
+    sys.exit(f"{url or archive} is not what this controller made: publish the file that it has, and run this again")
+' "$archive" "$sha256" "$url"
 # Not in /tmp: that may be full, or somebody else's.
 export TMPDIR="$release/house"
 "$python" -I -m tarfile -e "$archive" "$release/house" >/dev/null
@@ -29,6 +44,9 @@ chown -R root:root "$release"
 chmod -R u=rwX,go=rX "$release"
 if [ -e /sys/fs/selinux/enforce ] && command -v restorecon >/dev/null; then restorecon -R "${release%/releases/*}"; fi
 "$release/bin/gua" --version
+# On the disk before the mark is: a host that loses its power here must not find a mark over empty files.
+keep() { sync -f "$release" 2>/dev/null || sync; }
+keep
 basename "$release" >"$release/.complete"
-sync -f "$release" 2>/dev/null || sync
+keep
 built=yes

@@ -137,7 +137,6 @@ def examine(options):
     reason = reason or settle(options, unit)
     details = daemon_details(checks)
     worth_a_word = [check for check in checks.values() if check["status"] in ("fail", "warn")]
-    cloud = checks.get("cloud", {}).get("status")
     return {
         "healthy": not reason,
         "reason": reason,
@@ -150,7 +149,7 @@ def examine(options):
         "last_tick_status": details.get("last_tick_status"),
         "last_tick_age_s": details.get("last_tick_age_s"),
         "paused": bool(details.get("paused_since")),
-        "enrolled": None if cloud is None else cloud != "skip",
+        "enrolled": checks.get("cloud", {}).get("details", {}).get("enrolled"),
         "journal": read_journal(options) if reason else "",
     }
 
