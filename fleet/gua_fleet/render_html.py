@@ -13,15 +13,10 @@ from gua.report.cells import hours, percent
 from gua.shares import format_share, share
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
-from gua_fleet.render_html_page import SCRIPT, STYLE
+from gua_fleet.render_html_page import page
 from gua_fleet.render_svg import KINDS, heat_map, split_bar
 from gua_fleet.render_table import SECTIONS
 from gua_fleet.rows import Table
-
-# The page may run its own script and style, and load nothing whatsoever.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-)
 
 _WORDS = {
     State.ACTIVE: ("active", "working"),
@@ -36,14 +31,7 @@ def render_html(document: Document, *, by: Collection[str] = (), heat: str = "id
     whole = _table(rows.headline_tables(document)[0], rows_text.CARDS_BASIS)
     details = [whole, *_sections(document, by), *([] if by else _rest(document, heat)), *_told(document)]
     body = "\n".join([*filter(None, first), '<div class="details">', *filter(None, details), "</div>"])
-    title = f"GPU use, {rows_text.period_text(document)}"
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n"
-        f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
-    )
+    return page(f"GPU use, {rows_text.period_text(document)}", body)
 
 
 def _title(document: Document) -> str:
