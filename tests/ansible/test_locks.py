@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,8 @@ def test_a_lock_satisfies_every_dependency(lock: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     locked = pins(lock)
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
-    fleet = project["optional-dependencies"]["fleet"] if lock in FLEET_LOCKS else []
-    for requirement in map(Requirement, [*project["dependencies"], *fleet]):
+    extras = [project["optional-dependencies"][name] for name in ("fleet", "postgres") if lock in FLEET_LOCKS]
+    for requirement in map(Requirement, chain(project["dependencies"], *extras)):
         if requirement.marker is None or requirement.marker.evaluate(environment):
             assert requirement.specifier.contains(locked[requirement.name]), f"run update_locks.py: {requirement}"
         else:

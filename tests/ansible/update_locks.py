@@ -50,7 +50,7 @@ def locks(requirements: Path, scratch: Path) -> Iterator[tuple[str, str]]:
         yield f"py{line.replace('.', '')}", "".join(locked(pin, line, [PURE], scratch / "agent") for pin in pins)
     for line in FLEET_LINES:
         kinds = [compiled(machine, line) for machine in MACHINES]
-        pins = resolve(line, requirements, "--extra", "fleet")
+        pins = resolve(line, requirements, "--extra", "fleet", "--extra", "postgres")
         yield f"fleet-py{line.replace('.', '')}", "".join(locked(pin, line, kinds, scratch / "fleet") for pin in pins)
 
 
