@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 GUA = "/opt/gua-fleet/current/bin/gua"
 DATA, SETTINGS, PAGE = "/var/lib/gua-fleet", "/etc/gua-fleet", "/var/lib/gua-fleet-page/free.html"
 PLACES = f"/opt/gua-fleet {DATA} {SETTINGS} {PAGE} /usr/local/bin/gua-fleet /etc/systemd/system/gua-fleet-*"
-SENDMAIL = '#!/bin/sh\n{ echo "given: $*"; cat; } >/var/spool/mail/sent\n'
+# As real ones do, it writes as another user into a spool that is closed to its caller.
+SENDMAIL = '#!/bin/sh\n{ echo "given: $*"; cat; } | /usr/local/bin/drop /var/spool/closed/sent >/dev/null\n'
 # Until there is a pull: the timer and its service are as real as they will be.
 STAND_IN = "/etc/systemd/system/gua-fleet-pull.service.d/stand-in.conf"
 PULL = f"[Service]\nExecStart=\nExecStart=/bin/sh -c 'date >>{DATA}/pulled'\n"
@@ -78,7 +79,8 @@ class Tower(Site):
 def tower(lab: Lab) -> Tower:
     tower = Tower(lab)
     put(tower.host, "/usr/sbin/sendmail", SENDMAIL, 0o755)
-    tower.host.run("install", "-d", "-m", "1777", "/var/spool/mail")
+    tower.host.run("install", "-d", "-m", "0700", "/var/spool/closed")
+    tower.host.run("install", "-m", "4755", "/usr/bin/tee", "/usr/local/bin/drop")
     if "pull" not in COMMANDS:
         put(tower.host, STAND_IN, PULL, 0o644)
     line = tower.host.run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
@@ -144,7 +146,7 @@ def test_the_timers_run_and_the_page_tells_who_is_free_and_who_is_silent(tower: 
 
 def test_the_report_of_last_week_is_mailed_and_kept(tower: Tower) -> None:
     assert tower.job("gua-fleet-mail") == "success"
-    given, *mail = tower.host.run("cat", "/var/spool/mail/sent").splitlines()
+    given, *mail = tower.host.run("cat", "/var/spool/closed/sent").splitlines()
     assert given == "given: -t -i"
     assert "To: ops@example.org" in mail
     week = tower.host.run("date", "--date=7 days ago", "+%G-W%V").strip()
