@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
 GUA = "/opt/gua-fleet/current/bin/gua"
 DATA, SETTINGS, PAGE = "/var/lib/gua-fleet", "/etc/gua-fleet", "/var/lib/gua-fleet-page/free.html"
-PLACES = f"/opt/gua-fleet {DATA} {SETTINGS} {PAGE} /usr/local/bin/gua-fleet /etc/systemd/system/gua-fleet-*"
+PLACES = f"/opt/gua-fleet {DATA} {SETTINGS} {PAGE} /usr/local/bin/gua-fleet /etc/systemd/system/{{,*/}}gua-fleet-*"
 # As real ones do, it writes as another user into a spool that is closed to its caller.
 SENDMAIL = '#!/bin/sh\n{ echo "given: $*"; cat; } | /usr/local/bin/drop /var/spool/closed/sent >/dev/null\n'
 # Until there is a pull: the timer and its service are as real as they will be.
@@ -59,7 +59,7 @@ class Tower(Site):
 
     def there(self) -> set[str]:
         """What of us lies on the host."""
-        return set(self.host.run("sh", "-c", f"ls -d {PLACES} 2>/dev/null || true").split())
+        return set(self.host.run("bash", "-c", f"ls -d {PLACES} 2>/dev/null || true").split())
 
     def job(self, name: str) -> str:
         """Start a service and wait for its end; how it ended, by systemd's word."""
@@ -165,7 +165,8 @@ def test_what_is_taken_away_leaves_its_history_until_that_is_asked_for_too(tower
     run = tower.controller(gua_controller_state="absent")
     assert (run.status, run.result("tower")) == (0, "removed"), run.output
     assert tower.there() == {DATA, SETTINGS}
-    assert "gua-fleet" not in tower.host.run("systemctl", "list-units", "--all", "--plain", "--no-legend")
+    known = ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--state=loaded", "gua-fleet-*")
+    assert tower.host.run(*known) == ""
     run = tower.controller(gua_controller_state="absent", gua_controller_purge="true")
     assert (run.status, run.result("tower")) == (0, "removed"), run.output
     assert tower.there() == set()
