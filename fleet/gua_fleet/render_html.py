@@ -9,21 +9,14 @@ from collections.abc import Collection, Sequence
 from html import escape
 
 from gua.model import State
-from gua.report.cells import UNKNOWN, hours, percent
+from gua.report.cells import hours, percent
 from gua.shares import format_share, share
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
-from gua_fleet.render import Cell
-from gua_fleet.render_html_page import SCRIPT, STYLE
+from gua_fleet.render_html_page import page
 from gua_fleet.render_svg import KINDS, heat_map, split_bar
 from gua_fleet.render_table import SECTIONS
 from gua_fleet.rows import Table
-from gua_fleet.view import View
-
-# The page may run its own script and style, and load nothing whatsoever.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-)
 
 _WORDS = {
     State.ACTIVE: ("active", "working"),
@@ -39,31 +32,6 @@ def render_html(document: Document, *, by: Collection[str] = (), heat: str = "id
     details = [whole, *_sections(document, by), *([] if by else _rest(document, heat)), *_told(document)]
     body = "\n".join([*filter(None, first), '<div class="details">', *filter(None, details), "</div>"])
     return page(f"GPU use, {rows_text.period_text(document)}", body)
-
-
-def render_view_html(title: str, view: View) -> str:
-    """A small view as such a page: its sentences, its tables, its notes. title: also its heading."""
-    tables = [
-        Table(one.title, tuple(one.headers), tuple(tuple(map(_cell, row)) for row in one.rows), one.align)
-        for one in view.sections
-    ]
-    parts = [f"<h1>{_safe(title)}</h1>", *map(_text, view.lines), *map(_table, tables), *map(_soft, view.notes)]
-    return page(title, "\n".join(filter(None, parts)))
-
-
-def page(title: str, body: str) -> str:
-    """A whole page that loads nothing. title: a text; body: HTML."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n"
-        f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
-    )
-
-
-def _cell(value: Cell) -> str:
-    return UNKNOWN if value is None else str(value)
 
 
 def _title(document: Document) -> str:

@@ -1,6 +1,28 @@
-"""Style and script of the HTML report. The page loads nothing and reads without the script, which only sorts tables."""
+"""The frame of every HTML page of ours, its style and its script. Pure.
+
+A page loads nothing and reads without the script, which only sorts tables.
+"""
 
 from __future__ import annotations
+
+from html import escape
+
+# The page may run its own script and style, and load nothing whatsoever.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+)
+
+
+def page(title: str, body: str, *, head: str = "", style: str = "", script: str = "") -> str:
+    """A whole page. title: text. body, head: HTML. style, script: what this page has besides ours."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n{head}'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n{body}\n"
+        f"<script>{SCRIPT}{script}</script>\n</body>\n</html>\n"
+    )
+
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #5b6673; --line: #d5dbe2; --paper: #fff; --box: #f4f6f8;

@@ -1,4 +1,4 @@
-"""Wheelhouses: everything a host needs to install the agent without any network, one archive per Python line.
+"""Wheelhouses: everything a host needs to install gua-fleet without any network, one archive per Python line.
 
 The playbook runs `python -m gua_fleet.wheelhouse --python 3.11 --python 3.9` on the controller, and reads from stdout
 
@@ -7,8 +7,9 @@ The playbook runs `python -m gua_fleet.wheelhouse --python 3.11 --python 3.9` on
 
 sha256 is the archive's: hosts that fetch it from elsewhere check it, so the same house must always give the same bytes.
 
-Dependencies come from lock files that name the hash of one pure-Python wheel each, so one house serves every
-architecture, and what is installed does not depend on the day. The standard library and pip are all this needs.
+Dependencies come from lock files that name hashes, so what is installed does not depend on the day. The agent's are
+pure-Python wheels, so one house serves every architecture. The controller's (`--fleet MACHINE`) are compiled ones for
+one kind of machine. The standard library and pip are all this needs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from gua.errors import GuaError
 from gua_fleet.agent_wheel import find_checkout, make_agent_wheel, run_pip
@@ -34,34 +35,54 @@ from gua_fleet.agent_wheel import find_checkout, make_agent_wheel, run_pip
 _NEEDED_TIMES = 14
 LOCKS = Path(__file__).with_name("locks")
 # Any Python, any machine: pip would prefer compiled wheels, which fit one Python line on one architecture.
-_PURE = ("--only-binary=:all:", "--platform", "any", "--abi", "none", "--implementation", "py")
+PURE = ("--only-binary=:all:", "--platform", "any", "--abi", "none", "--implementation", "py")
+# Kinds of machine that the controller installs on, as `uname -m` tells them, with glibc from 2.17 on or, at the latest,
+# the 2.28 of Debian 10 and RHEL 8. pip does not know that a newer glibc runs what an older one does.
+MACHINES = ("x86_64", "aarch64")
+_GLIBC_MINORS = range(28, 16, -1)
 
 
 class WheelhouseUnavailable(GuaError):
     """A wheelhouse cannot be made here; the message says what to do."""
 
 
-def lock_of(python: str) -> Path:
-    """The lock file of a Python line such as "3.11". Raises WheelhouseUnavailable for one that is not supported."""
-    lock = LOCKS / f"py{python.replace('.', '')}.txt"
+def compiled(machine: str, python: str) -> list[str]:
+    """What makes pip fetch wheels for one kind of machine and Python line, compiled where there is such a one."""
+    tag = f"cp{python.replace('.', '')}"
+    platforms = [f"manylinux_2_{minor}_{machine}" for minor in _GLIBC_MINORS] + [f"manylinux2014_{machine}"]
+    words = [word for platform in platforms for word in ("--platform", platform)]
+    abis = ["--abi", tag, "--abi", "abi3", "--abi", "none"]
+    return ["--only-binary=:all:", *words, *abis, "--implementation", "cp"]
+
+
+def lock_of(python: str, machine: Optional[str] = None) -> Path:
+    """The lock file of a Python line such as "3.11"; machine: the controller's. Raises WheelhouseUnavailable."""
+    if machine is not None and machine not in MACHINES:
+        raise WheelhouseUnavailable(
+            f"no wheels of the controller for machines of type {machine}: it installs on {', '.join(MACHINES)}"
+        )
+    prefix, what = ("py", "agent") if machine is None else ("fleet-py", "controller")
+    lock = LOCKS / f"{prefix}{python.replace('.', '')}.txt"
     if not lock.is_file():
-        known = sorted((path.stem for path in LOCKS.glob("py*.txt")), key=lambda stem: int(stem[3:]))
-        raise WheelhouseUnavailable(f"no lock file for Python {python}: the agent installs on {', '.join(known)}")
+        stems = (path.stem.removeprefix("fleet-") for path in LOCKS.glob(f"{prefix}*.txt"))
+        known = sorted(stems, key=lambda stem: int(stem[3:]))
+        raise WheelhouseUnavailable(f"no lock file for Python {python}: the {what} installs on {', '.join(known)}")
     return lock
 
 
-def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, Any]:
+def make_wheelhouse(python: str, wheel: Path, cache: Path, machine: Optional[str] = None) -> dict[str, Any]:
     """The house of one Python line, as above. needed_bytes: the room that a host needs to install it.
 
-    Made once, then taken from `cache` as long as every file in it has the hash its manifest names.
+    machine: with the controller's dependencies, for this kind of machine. Made once, then taken from `cache` as long as
+    every file in it has the hash its manifest names.
     """
-    lock = lock_of(python)
-    release = release_name(python, wheel, lock)
+    lock = lock_of(python, machine)
+    release = release_name(python, wheel, lock, machine)
     house, archive = cache / "houses" / release, cache / "houses" / f"{release}.tar"
     fresh = not is_intact(house)
     if fresh:
         shutil.rmtree(house, ignore_errors=True)
-        _fill(house, python, wheel, lock)
+        _fill(house, python, wheel, lock, PURE if machine is None else compiled(machine, python))
     _pack(house, archive)  # every time: only the house is known to be intact
     if fresh:
         sys.stderr.write(f"newly made: {archive}\n")
@@ -76,13 +97,18 @@ def make_wheelhouse(python: str, wheel: Path, cache: Path) -> dict[str, Any]:
     }
 
 
-def release_name(python: str, wheel: Path, lock: Path) -> str:
-    """`<version>-py311-<digest>`: two builds of one version that differ in what the agent runs get two names."""
+def release_name(python: str, wheel: Path, lock: Path, machine: Optional[str] = None) -> str:
+    """`<version>-py311-<digest>`: two builds of one version that differ in what is run get two names.
+
+    Of the agent only its own code counts; of the controller (`<version>-py311-x86_64-<digest>`) all of the wheel.
+    """
     digest = hashlib.sha256(lock.read_bytes())
+    counting = "gua/" if machine is None else ("gua/", "gua_fleet/")
     with zipfile.ZipFile(wheel) as archive:
-        for name in sorted(name for name in archive.namelist() if name.startswith("gua/")):
+        for name in sorted(name for name in archive.namelist() if name.startswith(counting)):
             digest.update(f"{name}\0{hashlib.sha256(archive.read(name)).hexdigest()}\n".encode())
-    return f"{_version(wheel)}-py{python.replace('.', '')}-{digest.hexdigest()[:8]}"
+    words = [_version(wheel), f"py{python.replace('.', '')}", *([machine] if machine else []), digest.hexdigest()[:8]]
+    return "-".join(words)
 
 
 def _version(wheel: Path) -> str:
@@ -102,14 +128,14 @@ def _hashes(house: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def _fill(house: Path, python: str, wheel: Path, lock: Path) -> None:
+def _fill(house: Path, python: str, wheel: Path, lock: Path, kind: Sequence[str]) -> None:
     """Fetch into a folder beside `house` and put it in place in one step, so that a half-filled house never shows."""
     house.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=house.parent) as scratch:
         fresh = Path(scratch) / "house"
         fresh.mkdir()
         run_pip(
-            "download", "--no-deps", "--require-hashes", *_PURE, "--python-version", python,
+            "download", "--no-deps", "--require-hashes", *kind, "--python-version", python,
             "--dest", str(fresh), "--requirement", str(lock), failed=WheelhouseUnavailable,
         )  # fmt: skip
         shutil.copy(wheel, fresh)
@@ -154,9 +180,10 @@ def _own(cache: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry of `python -m gua_fleet.wheelhouse`. Prints JSON; a failure is one line on stderr and status 1."""
-    parser = argparse.ArgumentParser(prog="gua_fleet.wheelhouse", description="Make wheelhouses for the agent.")
+    parser = argparse.ArgumentParser(prog="gua_fleet.wheelhouse", description="Make wheelhouses.")
     parser.add_argument("--python", action="append", required=True, metavar="X.Y", help="a Python line; repeatable")
-    parser.add_argument("--wheel", type=Path, metavar="FILE", help="the agent's wheel (default: this gua-fleet's own)")
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="the wheel (default: this gua-fleet's own)")
+    parser.add_argument("--fleet", metavar="MACHINE", help="for the controller, on machines of this type (`uname -m`)")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where to keep them (%(default)s)")
     options = parser.parse_args(argv)
     try:
@@ -164,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with (options.cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two deployments at once must not fill the same house
             wheel = options.wheel or make_agent_wheel(find_checkout(), options.cache / "wheels")
-            houses = {line: make_wheelhouse(line, wheel, options.cache) for line in options.python}
+            houses = {line: make_wheelhouse(line, wheel, options.cache, options.fleet) for line in options.python}
     except (GuaError, OSError) as exc:
         sys.stderr.write(f"wheelhouse: {exc}\n")
         return 1

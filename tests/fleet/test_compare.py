@@ -21,9 +21,9 @@ from gua_fleet.compare import compare_reports, told
 from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.period import other_window
-from gua_fleet.render_html import render_view_html
 from gua_fleet.view import rendered
 from gua_fleet.view_compare import compare_view, windows_text
+from gua_fleet.view_html import render_still
 from tests.documents import NOW_MS, RULE, SINCE_MS, card, report, states, user
 
 HOUR = 3600.0
@@ -157,7 +157,7 @@ def test_forms_for_programs_and_pages() -> None:
     assert {None} & set(rows[0]) == set()
     assert (rows[1]["reclaimed_card_s"], rows[1]["idle_held_change_told"]) == ("7200.0", "less")
     assert "## By user" in rendered(view, "md", None)
-    page = render_view_html("GPU use <compared>", view)
+    page = render_still("GPU use <compared>", view)
     assert "<h1>GPU use &lt;compared&gt;</h1>" in page
     assert "<td>alice</td>" in page
 

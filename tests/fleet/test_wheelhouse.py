@@ -8,6 +8,7 @@ import os
 import shutil
 import tarfile
 import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def wheel(tmp_path: Path) -> Path:
     return make_wheel(tmp_path / "gua_fleet-1.2-py3-none-any.whl", {"gua/a.py": "a", "gua_fleet/b.py": "b"})
 
 
+def pairwise(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return zip(words, words[1:], strict=False)
+
+
 def fetch_pip(*arguments: str, failed: type[Exception]) -> None:
     """Stands in for `pip download`: leaves one wheel, of pip."""
     make_wheel(Path(arguments[arguments.index("--dest") + 1]) / "pip-26.0-py3-none-any.whl", {"pip": "p"})
@@ -41,6 +46,41 @@ def test_a_release_is_named_for_version_python_and_agent_code(wheel: Path, tmp_p
     assert release_name("3.11", make_wheel(tmp_path / "x" / wheel.name, {"gua/a.py": "other"}), lock) != name
     controller_only = make_wheel(tmp_path / "y" / wheel.name, {"gua/a.py": "a", "gua_fleet/b.py": "other"})
     assert release_name("3.11", controller_only, lock) == name
+
+
+def test_the_controllers_release_is_named_for_the_machine_and_all_of_the_code(wheel: Path, tmp_path: Path) -> None:
+    lock = lock_of("3.11", "x86_64")
+    name = release_name("3.11", wheel, lock, "x86_64")
+    assert name.startswith("1.2-py311-x86_64-")
+    other = make_wheel(tmp_path / "y" / wheel.name, {"gua/a.py": "a", "gua_fleet/b.py": "other"})
+    assert release_name("3.11", other, lock, "x86_64") != name
+    assert name != release_name("3.11", wheel, lock, "aarch64")
+
+
+def test_the_controllers_house_asks_for_wheels_that_fit_its_machine(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def fetch(*arguments: str, failed: type[Exception]) -> None:
+        asked.append(arguments)
+        fetch_pip(*arguments, failed=failed)
+
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch)
+    make_wheelhouse("3.12", wheel, tmp_path / "cache", "aarch64")
+    [words] = asked
+    platforms = {value for word, value in pairwise(words) if word == "--platform"}
+    assert {"manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"} <= platforms
+    assert not [platform for platform in platforms if platform.startswith("manylinux_2_29") or "x86" in platform]
+    assert {value for word, value in pairwise(words) if word == "--abi"} == {"cp312", "abi3", "none"}
+    assert words[-1].endswith("fleet-py312.txt")
+
+
+def test_a_machine_without_wheels_and_a_python_too_old_for_the_controller_are_refused() -> None:
+    with pytest.raises(WheelhouseUnavailable, match="type riscv64: it installs on x86_64, aarch64"):
+        lock_of("3.11", "riscv64")
+    with pytest.raises(WheelhouseUnavailable, match=r"Python 3\.9: the controller installs on py310, .*py313"):
+        lock_of("3.9", "x86_64")
 
 
 def test_a_python_line_without_lock_is_refused_with_those_that_have_one() -> None:

@@ -33,8 +33,8 @@ def compared_text(document: Document, options: argparse.Namespace) -> str:
     whole = options.format not in ("table", "md")
     view = compare_view(document, options.by, **({"top": None} if whole else {}))
     if options.format == "html":
-        from gua_fleet.render_html import render_view_html  # only where it is asked for
+        from gua_fleet.view_html import render_still  # only where it is asked for
 
-        return render_view_html(f"GPU use, {windows_text(document)}", view)
+        return render_still(f"GPU use, {windows_text(document)}", view)
     columns = table_columns() if options.output is None else None
     return rendered(view, options.format, options.width or columns)

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="cards with this much memory free, such as 40G; 2 %% less will do, as cards are smaller than their names",
     )
     wanted.add_argument("--for", dest="free_s", type=seconds, metavar="TIME", help="free without a break for so long")
-    add_view_options(parser, people=True)
+    add_view_options(parser, people=True, page=True)
     add_fleet_options(parser)
 
 

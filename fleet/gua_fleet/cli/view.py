@@ -9,17 +9,28 @@ from pathlib import Path
 
 from gua.cli.output import add_format_option
 from gua.errors import GuaError, UsageError
-from gua_fleet.cli.common import print_text, table_columns
+from gua_fleet.cli.common import print_text, seconds, table_columns
 from gua_fleet.view import View, rendered
+from gua_fleet.view_html import render_page
 from gua_fleet.write_file import write_atomically
 
 FORMS = ("md", "csv")
+_LEAST_REFRESH_S, _MOST_REFRESH_S = 5, 86_400
 
 
-def add_view_options(parser: argparse.ArgumentParser, *, people: bool = False) -> None:
-    """`--format`, `--json`, `-o`; people: also `--no-names`."""
+def add_view_options(parser: argparse.ArgumentParser, *, people: bool = False, page: bool = False) -> None:
+    """`--format`, `--json`, `-o`; people: also `--no-names`; page: also `--format html` with `--refresh`."""
     view = parser.add_argument_group("how it is shown")
-    add_format_option(view, "table", FORMS)
+    add_format_option(view, "table", (*FORMS, "html") if page else FORMS)
+    if page:
+        view.add_argument(
+            "--refresh",
+            dest="refresh_s",
+            type=_refresh_s,
+            metavar="TIME",
+            help="how often whoever runs this makes the HTML page anew: it loads itself again so often, and says that "
+            "it is out of date when it is three times as old (without: after 10 minutes)",
+        )
     view.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
     if people:
         view.add_argument(
@@ -54,7 +65,18 @@ def write_output(output: Path, content: bytes) -> None:
 
 def show(view: View, options: argparse.Namespace) -> None:
     """Write the view in the form and to the place that the options say."""
-    if options.output is not None:
-        write_output(options.output, rendered(view, options.format, None).encode())
+    if options.format == "html":
+        text = render_page(view, refresh_s=options.refresh_s)
     else:
-        print_text(rendered(view, options.format, table_columns()))
+        text = rendered(view, options.format, None if options.output is not None else table_columns())
+    if options.output is not None:
+        write_output(options.output, text.encode())
+    else:
+        print_text(text)
+
+
+def _refresh_s(text: str) -> int:
+    asked_s = seconds(text)
+    if not _LEAST_REFRESH_S <= asked_s <= _MOST_REFRESH_S:
+        raise argparse.ArgumentTypeError("from 5s to 1d")
+    return round(asked_s)

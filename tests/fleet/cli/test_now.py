@@ -57,6 +57,21 @@ def test_free_says_nothing_of_cards_where_nobody_knows(tmp_path: Path, command: 
     assert done.out.startswith("Which cards are free is not known")
 
 
+def test_free_as_a_page_for_everybody_names_silent_hosts_and_nobody(tmp_path: Path, command: Command) -> None:
+    fleet = {"a": [IDLE, HELD], "gone": None, "alice-box": [IDLE]}
+    page = tmp_path / "free.html"
+    wanted = ["free", "--hosts", fleet_of(tmp_path, fleet), "--no-names", "--format", "html", "--refresh", "2m"]
+    assert command(*wanted, "-o", str(page)).status == 1
+    html = page.read_text()
+    assert "<title>2 cards free</title>" in html
+    assert "<td>gone</td>" in html
+    assert '<meta http-equiv="refresh" content="120">' in html
+    assert "alice" not in html
+    page.write_text("the page before")
+    assert command(*wanted[:-1], "2s", "-o", str(page)).status == 2
+    assert page.read_text() == "the page before"
+
+
 def test_holds_are_by_idle_time_with_people_and_excuses_of_the_settings(tmp_path: Path, command: Command) -> None:
     late = {"state": "idle-held", "since_s": 5 * 3600, "holders": [{"user": "carol", "held_s": 1800}]}
     nobody = {"state": "idle-held", "since_s": 900, "used_mb": 2048}
