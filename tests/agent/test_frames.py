@@ -28,6 +28,18 @@ def test_newlines_turned_into_cr_lf_are_understood() -> None:
     assert unwrap_document(FRAMED.replace(b"\n", b"\r\n"), NONCE) == DOCUMENT
 
 
+@pytest.mark.parametrize("after", [FRAMED, FRAMED[:-80], b"\ngua-frame-begin "])
+def test_an_answer_that_comes_twice_or_begins_again_is_taken_once(after: bytes) -> None:
+    assert unwrap_document(FRAMED + after, NONCE) == DOCUMENT
+
+
+@pytest.mark.parametrize("size", [b"0", b"-1", b"1e3", b"9" * 5000, str(len(DOCUMENT) + 200).encode()])
+def test_a_length_that_does_not_lead_back_to_the_opening_line_is_noticed(size: bytes) -> None:
+    closing = FRAMED.rindex(b"gua-frame-end")
+    with pytest.raises(FrameError, match="altered"):
+        unwrap_document(FRAMED[:closing] + FRAMED[closing:].replace(str(len(DOCUMENT)).encode(), size), NONCE)
+
+
 @given(st.integers(min_value=0, max_value=len(FRAMED) - 2))
 def test_a_cut_anywhere_is_noticed(length: int) -> None:
     with pytest.raises(FrameError):

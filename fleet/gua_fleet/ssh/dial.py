@@ -24,14 +24,18 @@ class EagerSocket(socket.socket):
     """
 
     _ahead = b""
+    _taken = 0  # bytes of it; cutting them off each time would copy the rest
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         if not self._ahead:
-            self._ahead = super().recv(READ_BYTES, flags)
+            self._ahead, self._taken = super().recv(READ_BYTES, flags), 0
             # After a reset this raises, and must not cost the data just read.
             with contextlib.suppress(OSError):
                 self.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        data = self._ahead[self._taken : self._taken + size]
+        self._taken += len(data)
+        if self._taken == len(self._ahead):
+            self._ahead = b""  # a kept connection should hold nothing between two answers
         return data
 
 

@@ -69,18 +69,24 @@ class Output:
     """
 
     def __init__(self, cap_bytes: int, over: threading.Event) -> None:
-        self.data = bytearray()
+        self._parts: list[bytes] = []
+        self._size_bytes = 0
         self._cap_bytes = cap_bytes
         self._over = over
 
+    def data(self) -> bytes:
+        """All of it so far. Joined only here: appending to what is there would copy it again and again."""
+        return b"".join(self._parts)
+
     @property
     def capped(self) -> bool:
-        return len(self.data) > self._cap_bytes
+        return self._size_bytes > self._cap_bytes
 
     def feed(self, data: bytes) -> None:
         """Called by the library with the next bytes. Those behind the cap are dropped."""
         if not self.capped:
-            self.data += data
+            self._parts.append(data)
+            self._size_bytes += len(data)
         if self.capped:
             self._over.set()
 
@@ -153,9 +159,9 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
         if self._stdout.capped or self._stderr.capped:
             with contextlib.suppress(OSError, EOFError):
                 self.channel.close()
-            return Answer(-1, bytes(self._stdout.data), bytes(self._stderr.data), capped=True)
+            return Answer(-1, self._stdout.data(), self._stderr.data(), capped=True)
         _wait(self.channel.status_event, attempt)
-        return Answer(self._exit_status(), bytes(self._stdout.data), bytes(self._stderr.data))
+        return Answer(self._exit_status(), self._stdout.data(), self._stderr.data())
 
     def _exit_status(self) -> int:
         """-1 when the server says nothing, as for a command that a signal ended, and still ends the stream in order."""
