@@ -67,6 +67,7 @@ from gua_fleet.view_free import free_view
 from gua_fleet.view_holds import holds_view
 from gua_fleet.view_status import status_view
 from gua_fleet.view_sync import sync_view
+from tests.screens_past import compare_screen, datasets
 
 ROOT = Path(__file__).parent.parent
 # A Monday morning, so that the week is whole.
@@ -448,6 +449,10 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "report-csv": lambda: _screen(report_csv()),
         "report-mail": lambda: _screen(report_mail()),
         "report-help": lambda: _screen(report_help()),
+    },
+    "docs/fleet-past.md": {
+        "compare": lambda: _screen(compare_screen(NOW_MS, DEMO_SEEN["gpu04"])),
+        "datasets": datasets,
     },
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/daemon.md": {"status": lambda: _screen(status_screen())},
