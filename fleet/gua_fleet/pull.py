@@ -36,6 +36,10 @@ _NOISE_BYTES = 1_000_000
 _REST_BYTES = 64 << 10
 # A database that turns out to be another one is asked once more; one that changes all the time is not.
 _MOST_ASKS = 3
+# For one chunk: the store's own patience, and that of all hosts whose turn comes before.
+_OWN_WORK_S = 1200.0
+# The host's own guard over its agent, in times of what it may take: our work comes on top of that.
+_AT_MOST = 6
 
 Result = TypeVar("Result")
 
@@ -192,7 +196,7 @@ class HostPull:
         argv = agent_argv(
             self._attempt.host,
             probe.argv(self._nonce),
-            limit_s=self._attempt.last_s - self._attempt.started_s,
+            limit_s=_AT_MOST * self._settings.longest_s,
             as_agent_user=False,
         )
         answer = self._talk.stream(self._attempt, argv, self._consume)
@@ -255,9 +259,5 @@ class HostPull:
         self._whole = True
 
     def _in_store(self, work: Callable[[], Result]) -> Result:
-        """Our own work is nobody's delay: the host's time goes on when it is done."""
-        self._attempt.put_off()
-        try:
+        with self._attempt.own_work(_OWN_WORK_S):
             return self._puller.in_store(work)
-        finally:
-            self._attempt.put_off(self._attempt.timeout_s)

@@ -121,7 +121,7 @@ def day(bench: Bench, database: Path, store: str, label: str) -> None:
     cpu_s, peak_mb, wire_mb = pulled(inventory, store)
     say(f"{label}: a day of {HOSTS} hosts, whole process", cpu_s, "s CPU", 60)
     say(f"{label}: a day of {HOSTS} hosts, peak", peak_mb, "MB", 200)
-    say(f"{label}: a day of {HOSTS} hosts, on the wire", wire_mb, "MB", HOSTS * 0.1)
+    say(f"{label}: a day of {HOSTS} hosts, on the wire", wire_mb, "MB", HOSTS * 0.15)
 
 
 def kills(bench: Bench, database: Path) -> None:

@@ -70,7 +70,7 @@ def test_load_without_a_file_gives_the_defaults_that_the_keys_tell() -> None:
     config = load_config(environ={"HOME": "/nowhere", "XDG_CONFIG_HOME": "/nowhere"})
     assert (config, config.file) == (FleetConfig(), None)
     for key in KEYS:
-        if key.name in ("timeout", "forks", "allow_missing", "since", "format", "names"):
+        if key.name in ("timeout", "forks", "allow_missing", "since", "format", "names", "raw_retention"):
             assert config[key.name] == key.parse(key.default)
         else:
             assert not config[key.name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from gua_fleet.errors import HostFailure
 from gua_fleet.model import Host, Outcome, Stage
@@ -53,9 +53,23 @@ class Attempt:
             raise self.timeout()
         return left
 
-    def put_off(self, limit_s: float | None = None) -> None:
-        """Something came: the deadline is `limit_s` from now (None: as late as may be), and never beyond `last_s`."""
-        self.deadline_s = self.last_s if limit_s is None else min(self.last_s, time.monotonic() + limit_s)
+    def put_off(self, limit_s: float) -> None:
+        """Something came: the deadline is `limit_s` from now, and never beyond `last_s`."""
+        self.deadline_s = min(self.last_s, time.monotonic() + limit_s)
+
+    @contextlib.contextmanager
+    def own_work(self, limit_s: float) -> Iterator[None]:
+        """Within it this side works, or waits for its turn: that is nobody's delay, and takes nothing of its time.
+
+        limit_s: the most that it may take. Afterwards the other side has `timeout_s` to go on.
+        """
+        begun_s = time.monotonic()
+        self.deadline_s = begun_s + limit_s
+        try:
+            yield
+        finally:
+            self.last_s += time.monotonic() - begun_s
+            self.put_off(self.timeout_s)
 
     def on_cancel(self, canceller: Callable[[], object]) -> None:
         """Have `canceller` called when the attempt is cancelled; at once when it already was."""

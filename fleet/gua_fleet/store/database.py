@@ -32,8 +32,7 @@ def open_store(place: Place, *, now_ms: int, create: bool = True) -> Iterator[Se
     wrong with the database later, within.
     """
     with store_errors(place):
-        database = _sqlite(place.path, create=create) if place.path is not None else _postgresql(place)
-        session = Session(database)
+        session = Session(_open(place, create=create))
         try:
             if not create and check_version(session, str(place)) == 0:
                 raise StoreMissing(_missing(place))
@@ -45,12 +44,21 @@ def open_store(place: Place, *, now_ms: int, create: bool = True) -> Iterator[Se
             session.close()
 
 
+def _open(place: Place, *, create: bool) -> Database:
+    if place.path is None:
+        return _postgresql(place)
+    try:
+        return _sqlite(place.path, create=create)
+    except OSError as exc:  # only here: within, it may be about anything
+        raise StoreUnusable(f"{place}: cannot be made or opened: {exc.strerror}") from exc
+
+
 @contextlib.contextmanager
 def store_errors(place: Place) -> Iterator[None]:
     """Within it what a database library raises becomes StoreUnusable: one line, without a password."""
     try:
         yield
-    except (PeeweeException, sqlite3.Error, OSError) as exc:
+    except (PeeweeException, sqlite3.Error) as exc:
         raise StoreUnusable(told(place, exc)) from exc
     except Exception as exc:
         if not is_postgres_error(exc):
@@ -74,7 +82,7 @@ def told(place: Place, exc: BaseException) -> str:
     words = re.split(r"\n(?:DETAIL|LINE|HINT|CONTEXT)\b", str(exc))[0]
     text = place.without_secret(" ".join(words.split())) or type(exc).__name__
     cure = ""
-    if "disk is full" in text or getattr(exc, "errno", None) == 28:
+    if "disk is full" in text or "No space left" in text:
         cure = ": make room there; nothing that was stored before is lost, and the next pull goes on from it"
     elif "locked" in text:
         cure = ": another program writes to it; try again"

@@ -136,7 +136,7 @@ def _believed(table: Table, exported: Mapping[str, list[Any]], revs: tuple[int, 
         if (table.name, name) == ("sample", "tick"):
             values = [number >> DEVICE_BITS for number in _numbers(table, name, field, values)]
         elif isinstance(field, TextField):
-            values = [_text(table, name, field, value) for value in values]
+            values = _texts(table, name, field, values)
         else:
             _numbers(table, name, field, values)
         columns.append(values)
@@ -162,6 +162,16 @@ def _numbers(table: Table, name: str, field: Any, values: list[Any]) -> list[Any
     if wide and not -_MOST <= min(wide) <= max(wide) <= _MOST:
         raise NotBelieved(f"a {table.exported} row of it has a {name} that cannot be")
     return values
+
+
+def _texts(table: Table, name: str, field: Any, values: list[Any]) -> list[Any]:
+    """Few are different from each other."""
+    try:
+        distinct = set(values)
+    except TypeError as exc:  # a list or an object
+        raise NotBelieved(f"a {table.exported} row of it has a {name} that cannot be") from exc
+    fit = {value: _text(table, name, field, value) for value in distinct}
+    return [fit[value] for value in values]
 
 
 def _text(table: Table, name: str, field: Any, value: Any) -> str | None:
