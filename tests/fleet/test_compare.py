@@ -25,6 +25,7 @@ from gua_fleet.render_html import render_view_html
 from gua_fleet.view import rendered
 from gua_fleet.view_compare import compare_view, windows_text
 from tests.documents import NOW_MS, RULE, SINCE_MS, card, report, states, user
+from tests.golden import check_golden
 
 HOUR = 3600.0
 DAY_MS = 86_400_000
@@ -184,6 +185,12 @@ def test_forms_for_programs_and_pages() -> None:
     page = render_view_html("GPU use <compared>", view)
     assert "<h1>GPU use &lt;compared&gt;</h1>" in page
     assert "<td>alice</td>" in page
+
+
+def test_document_and_table_are_as_they_were_reviewed() -> None:
+    view = compare_view(example())
+    check_golden("fleet_compare.golden.json", rendered(view, "json", None))
+    check_golden("fleet_compare.txt", rendered(view, "table", 100))
 
 
 def test_sections_are_picked() -> None:
