@@ -2,16 +2,17 @@
 
 Both windows are merged reports. Where they differ in length, what the other window had is scaled to this one's length.
 Time that was not seen may have been anything, so each difference has bounds; one that they cannot tell from none is
-said to lie within what was not seen.
+said to lie within what was not seen. Hosts without figures in either window are in no amount and no bound: of them
+nothing is compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from gua.units import parse_time_ms, to_iso
-from gua_fleet.model import Document
+from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
+from gua_fleet.model import Document, Outcome
 from gua_fleet.sums import STATE_NAMES, from_micro, to_micro
 
 SCHEMA = "gua.fleet-compare/1"
@@ -30,7 +31,7 @@ def compare_reports(this: Document, before: Document, *, generated_at_ms: int) -
     A host has amounts on a side on which it is in the sums, else null there, and no change is told of it.
     """
     scale = _length_ms(this) / _length_ms(before)
-    pair = {"this": this, "before": before}
+    pair, out = {"this": this, "before": before}, _in_neither(this, before)
     return {
         "schema": SCHEMA,
         "generated_at": to_iso(generated_at_ms),
@@ -40,9 +41,9 @@ def compare_reports(this: Document, before: Document, *, generated_at_ms: int) -
         "scale": scale,
         "rules": {side: {key: pair[side][key] for key in ("rules", "model_rules")} for side in SIDES},
         "coverage": {side: pair[side]["coverage"] for side in SIDES},
-        "fleet": _compared({side: _fleet_amounts(pair[side]) for side in SIDES}, scale),
+        "fleet": _compared({side: _fleet_amounts(pair[side], out) for side in SIDES}, scale),
         "hosts": _hosts(this, before, scale),
-        "users": _users(this, before, scale),
+        "users": _users(this, before, scale, out),
         "findings": [*_findings(this, before)],
     }
 
@@ -61,8 +62,22 @@ def _length_ms(document: Document) -> int:
     return parse_time_ms(window["until"]) - parse_time_ms(window["since"])
 
 
-def _fleet_amounts(document: Document) -> Row:
-    return _amounts(document["card_s"], document["coverage"]["expected_card_s"])
+def _in_neither(this: Document, before: Document) -> set[str]:
+    """Hosts that have figures in neither window."""
+    rows = [row for document in (this, before) for row in document["hosts"]]
+    return {row["name"] for row in rows} - {row["name"] for row in rows if row["card_s"] is not None}
+
+
+def _fleet_amounts(document: Document, out: Collection[str]) -> Row:
+    """out: hosts that are not compared; what was expected of them is in the document and not here."""
+    window_s = _length_ms(document) / MS_PER_SECOND
+    apart = {row["host"]: row["coverage"]["expected_card_s"] for row in document["apart"]}
+    unused = sum(
+        apart.get(row["name"], (row["cards"] or 0) * window_s)
+        for row in document["hosts"]
+        if row["name"] in out and row["outcome"] != Outcome.NO_GPU.value
+    )
+    return _amounts(document["card_s"], document["coverage"]["expected_card_s"] - unused)
 
 
 def _amounts(states: Mapping[str, float], expected_s: float) -> Row:
@@ -103,13 +118,13 @@ def _host_amounts(host: Mapping[str, Any] | None) -> Row | None:
     return _amounts(host["card_s"], host["coverage"]["expected_card_s"])
 
 
-def _users(this: Document, before: Document, scale: float) -> list[Row]:
+def _users(this: Document, before: Document, scale: float, out: Collection[str]) -> list[Row]:
     """Everybody who held a card in one of the windows, by name. Whoever is missing on a side was not seen there.
 
-    Anybody may have held any card that was not seen, so what was not seen of the fleet is in the bounds of each.
+    Anybody may have held any card that was not seen: what was not seen of the hosts compared is in everybody's bounds.
     """
     rows = {side: {user["user"]: user for user in document["users"]} for side, document in _sides(this, before)}
-    unseen = {side: _fleet_amounts(document)["unseen_card_s"] for side, document in _sides(this, before)}
+    unseen = {side: _fleet_amounts(document, out)["unseen_card_s"] for side, document in _sides(this, before)}
     return [
         {
             "user": name,

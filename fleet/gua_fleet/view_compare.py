@@ -71,8 +71,8 @@ def _lines(document: Document) -> Iterable[str]:
     yield f"GPU use of the fleet, {windows_text(document)}"
     yield _headline(document["fleet"])
     for side, when in (("this", "now"), ("before", "before")):
-        coverage = document["coverage"][side]
-        seen, expected = coverage["observed_card_s"], coverage["expected_card_s"]
+        amounts = document["fleet"][side]
+        seen, expected = sum(amounts["card_s"].values()), amounts["expected_card_s"]
         yield f"Seen {when}: {hours(seen)} of {hours(expected)} expected GPU-hours ({percent(seen, expected)})."
     if document["scale"] != 1:
         yield (
@@ -98,14 +98,25 @@ def _gained(amount_s: float) -> str:
 
 
 def _span(least_s: float, most_s: float) -> str:
-    """`12.3 lost to 45.6 reclaimed`, both ends in hours."""
-    return f"{_gained(least_s)} to {_gained(most_s)}"
+    """`12.3 lost to 45.6 reclaimed`, `12.3 to 45.6 lost`, in hours."""
+    if least_s < 0 < most_s:
+        return f"{_gained(least_s)} to {_gained(most_s)}"
+    first, last = sorted((abs(least_s), abs(most_s)))
+    return f"{hours(first)} to {hours(last)} {'reclaimed' if most_s > 0 else 'lost'}"
 
 
 def _missing(document: Document) -> Iterable[str]:
     """Hosts that are in the sums of neither window, or of one, each with what became of it."""
+    neither = [row for row in document["hosts"] if row["this"] is None and row["before"] is None]
+    if neither:
+        named = ", ".join(f"{shown(row['name'])} ({_outcome(row, 'this')})" for row in neither)
+        yield f"Without figures in either window, so in nothing here: {named}."
     for side, when in (("this", "now"), ("before", "before")):
-        out = [f"{shown(row['name'])} ({_outcome(row, side)})" for row in document["hosts"] if row[side] is None]
+        out = [
+            f"{shown(row['name'])} ({_outcome(row, side)})"
+            for row in document["hosts"]
+            if row[side] is None and row not in neither
+        ]
         if out:
             yield f"Without figures {when}: {', '.join(out)}."
         stored = [

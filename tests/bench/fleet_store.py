@@ -8,6 +8,7 @@ also on a server of its own, as the tests have one.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import tempfile
 import time
@@ -88,6 +89,16 @@ def report(session: Session, hosts: int, question: Question) -> str:
     return render_fleet(merge_reports(results, **span, tz=question.tz))
 
 
+def spent_s(session: Session) -> float:
+    """CPU seconds so far of this process, and of the server's that works for it."""
+    own_s = time.process_time()
+    if session.is_sqlite:
+        return own_s
+    backend = session.value("SELECT pg_backend_pid()")
+    times = Path(f"/proc/{backend}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return own_s + sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(session: Session, label: str, hosts: int, days: int) -> None:
     zone = find_zone("Europe/Berlin")
     assert zone is not None
@@ -100,9 +111,9 @@ def measure(session: Session, label: str, hosts: int, days: int) -> None:
         until_ms = end_ms - (0 if "whole" in name else 5 * 3_600_000)
         question = Question(since_ms, until_ms, end_ms + DAY_MS, zone, "Europe/Berlin", holds=False)
         report(session, hosts, question)  # its pages are in memory then, as a machine has them that is asked often
-        wall_s, cpu_s = time.perf_counter(), time.process_time()
+        wall_s, cpu_s = time.perf_counter(), spent_s(session)
         report(session, hosts, question)
-        say(f"{label}: {name}", time.process_time() - cpu_s, "s CPU", goal_s)
+        say(f"{label}: {name}", spent_s(session) - cpu_s, "s CPU", goal_s)
         say(f"{label}: {name}, by the clock", time.perf_counter() - wall_s, "s", goal_s)
 
 
@@ -116,7 +127,8 @@ def main(hosts: int, days: int, folder: Path, server: Postgres | None) -> None:
             fill(session, recorded, hosts, MONDAY + days * DAY_MS)
             measure(session, label, hosts, days)
             size_mb = size_bytes(session) / 1e6
-        say(f"{label}: store of {hosts} hosts x {days} d of sums, one with ticks", size_mb, "MB", 3 * hosts + 2 * days)
+        goal_mb = (3 if place.path else 12) * hosts + (2 if place.path else 5) * days
+        say(f"{label}: store of {hosts} hosts x {days} d of sums, one with ticks", size_mb, "MB", goal_mb)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from gua_fleet.view import rendered
 from gua_fleet.view_compare import compare_view, windows_text
 from gua_fleet.view_html import render_still
 from tests.documents import NOW_MS, RULE, SINCE_MS, card, report, states, user
+from tests.golden import check_golden
 
 HOUR = 3600.0
 DAY_MS = 86_400_000
@@ -90,7 +91,31 @@ def test_host_without_figures_in_one_window_is_told_and_has_no_change() -> None:
     assert document["fleet"]["change"]["idle-held"]["told"] == "not-told"
     text = rendered(compare_view(document), "table", None)
     assert "Without figures now: b (unreachable)." in text
-    assert "lies within what was not seen (it may be as before to 4.00 reclaimed)" in text
+    assert "lies within what was not seen (it may be 0 to 4.00 reclaimed)" in text
+
+
+def test_host_without_figures_in_either_window_is_in_no_bound() -> None:
+    silent = HostResult(Host("b", "b", cards=8), Outcome.UNREACHABLE, detail="no route")
+    document = compared(week(host("a", 1, 3, alice=1), silent), week(host("a", 2, 2, back=7, alice=2), silent, back=7))
+    assert document["fleet"]["this"]["expected_card_s"] == 4 * HOUR
+    assert document["users"][0]["change"]["idle-held"]["told"] == "less"
+    assert document["coverage"]["this"]["expected_card_s"] == 9 * 4 * HOUR
+    text = rendered(compare_view(document), "table", None)
+    assert "Without figures in either window, so in nothing here: b (unreachable)." in text
+
+
+def test_host_that_judged_by_another_rule_in_both_windows_is_in_no_bound() -> None:
+    def strict(back: int) -> HostResult:
+        other = host("b", 1, 3, back=back)
+        assert other.document is not None
+        other.document["rules"] = [RULE | {"active_util_pct": 50}]
+        return other
+
+    plain = [host("a", 1, 3), host("c", 1, 3)]
+    past = [host("a", 1, 3, back=7), host("c", 1, 3, back=7)]
+    document = compared(week(*plain, strict(0)), week(*past, strict(7), back=7))
+    assert document["fleet"]["this"]["expected_card_s"] == 2 * 4 * HOUR
+    assert document["fleet"]["change"]["active"]["told"] == "same"
 
 
 def test_host_of_which_not_even_the_cards_are_known_is_a_finding() -> None:
@@ -146,7 +171,7 @@ def test_table_says_what_is_certain_and_what_is_not() -> None:
     assert rows["b"] == ["b", "1.00", "-1.00?", "1.00", "2.00", "+1.00?", "50", "%", "100", "%"]
     # Two hours of b were not seen, and alice may have held its card then.
     assert rows["alice"][-1] == "+2.00?"
-    assert "Held without work: 2.00 GPU-hours, 3.00 reclaimed (1.00 reclaimed to 3.00 reclaimed)." in lines
+    assert "Held without work: 2.00 GPU-hours, 3.00 reclaimed (1.00 to 3.00 reclaimed)." in lines
 
 
 def test_forms_for_programs_and_pages() -> None:
@@ -160,6 +185,12 @@ def test_forms_for_programs_and_pages() -> None:
     page = render_still("GPU use <compared>", view)
     assert "<h1>GPU use &lt;compared&gt;</h1>" in page
     assert "<td>alice</td>" in page
+
+
+def test_document_and_table_are_as_they_were_reviewed() -> None:
+    view = compare_view(example())
+    check_golden("fleet_compare.golden.json", rendered(view, "json", None))
+    check_golden("fleet_compare.txt", rendered(view, "table", 100))
 
 
 def test_sections_are_picked() -> None:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from gua_fleet.free import Wanted as WantedCards
 from gua_fleet.free import parse_memory_mb
 from gua_fleet.render_table import render_fleet
-from tests.screens.moment import ROOT
+from tests.screens.moment import NOW_MS, ROOT
 from tests.screens.of_fleet import (
+    DEMO_SEEN,
     demo_document,
     fleet_demo,
     fleet_doctor,
@@ -37,6 +38,7 @@ from tests.screens.of_host import (
     status_screen,
     top_screen,
 )
+from tests.screens.of_past import compare_screen, datasets
 from tests.screens.tables import (
     commands,
     doctor_checks,
@@ -75,6 +77,10 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "report-csv": lambda: _screen(report_csv()),
         "report-mail": lambda: _screen(report_mail()),
         "report-help": lambda: _screen(report_help()),
+    },
+    "docs/fleet-past.md": {
+        "compare": lambda: _screen(compare_screen(NOW_MS, DEMO_SEEN["gpu04"])),
+        "datasets": datasets,
     },
     "docs/settings.md": {"settings": settings, "model-rules": model_rules},
     "docs/daemon.md": {"status": lambda: _screen(status_screen())},

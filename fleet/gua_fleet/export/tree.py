@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,7 @@ class Written:
     rows: int
 
 
-def write_export(
-    source: Source,
-    form: Form,
-    folder: Path,
-    about: Mapping[str, Any],
-    progress: Callable[[str, int], None] = lambda name, rows: None,
-) -> Written:
+def write_export(source: Source, form: Form, folder: Path, about: Mapping[str, Any]) -> Written:
     """Write everything into the folder, which is made. about: further keys of the manifest.
 
     The same store gives the same files. Files of an earlier export that are none of this one go. Raises UsageError for
@@ -53,7 +47,6 @@ def write_export(
     for dataset in DATASETS:
         for name, batches in _pieces(source, dataset, form):
             files[name] = _write(folder / name, form, dataset, batches)
-            progress(name, files[name]["rows"])
     for name in before.keys() - files.keys():
         _remove(folder, name)
     new = sum(before.get(name, {}).get("sha256") != one["sha256"] for name, one in files.items())

@@ -15,6 +15,7 @@ from gua.report.build import report_of
 from gua.report.material import Material
 from gua.report.window import ReportWindow, settle_window
 from gua.store.reader import HostRow
+from gua.units import format_duration
 from gua_fleet.model import Document, Stored
 from gua_fleet.store.facts import read_facts
 from gua_fleet.store.histories import HistoryRow, histories
@@ -26,6 +27,8 @@ from gua_fleet.store.session import Session
 
 # Statements name the histories they are about, and a statement has an end.
 _AT_ONCE = 500
+# A host's clock may be off by so much, with the time its answer took.
+_CLOCK_MS = 60_000
 
 
 def stored_reports(session: Session, hosts: Iterable[str], question: Question) -> dict[str, Stored]:
@@ -76,9 +79,20 @@ def _stored(parts: Sequence[Part], window: ReportWindow, question: Question) -> 
         **report,
         "host": {**report["host"], "agent_version": newest.agent_version},
         "holds": _holds(parts),
+        "findings": [*_about_clock(newest), *report["findings"]],
     }
     ticks = [part.history.anchor_ms for part in parts if part.history.anchor_ms is not None]
     return Stored(document, newest.pulled_ms, max(ticks, default=None))
+
+
+def _about_clock(history: HistoryRow) -> list[Document]:
+    """Its history stands where its clock put it."""
+    ahead_ms = history.clock_ahead_ms
+    if abs(ahead_ms) <= _CLOCK_MS:
+        return []
+    side = "ahead of" if ahead_ms > 0 else "behind"
+    text = f"when it was pulled its clock was {format_duration(abs(ahead_ms))} {side} this machine's: set both by NTP"
+    return [{"id": "clock_differs", "severity": "warn", "card": None, "text": text}]
 
 
 def _material(parts: Sequence[Part], whole: Whole, window: ReportWindow, now_ms: int) -> Material:

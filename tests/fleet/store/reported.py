@@ -21,7 +21,7 @@ from tests.fleet.store.pulling import pull
 
 # What an agent finds about now, or by reading single ticks: the store does neither.
 NOT_STORED = {"stale", "clock", "ghost", "clock_set_back", "paused", "card_lost", "card_missing", "driver"}
-NOT_STORED |= {"unresponsive", "memory_unavailable"}
+NOT_STORED |= {"unresponsive", "memory_unavailable", "clock_differs"}
 
 
 @contextlib.contextmanager

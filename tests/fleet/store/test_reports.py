@@ -172,3 +172,10 @@ def test_long_window_is_answered_from_days_on_both_databases(tmp_path: Path, ses
     here, live = from_store(session, ["a"], asked), from_agents({"a": path}, asked)
     assert figures(here) == figures(live)
     assert len(here["hours_of_week"]) == 72  # 71 hours from 2:30 to 1:30 there
+
+
+def test_clock_that_was_wrong_when_the_host_was_pulled_is_told(tmp_path: Path, session: Session) -> None:
+    take(session, "a", week(tmp_path), now_ms=MONDAY + 365 * DAY_MS)
+    found = from_store(session, ["a"], question(MONDAY, MONDAY + HOUR, MONDAY + 366 * DAY_MS))["findings"]
+    told = [one["text"] for one in found if one["id"] == "clock_differs"]
+    assert told == ["when it was pulled its clock was 365 d 0 h behind this machine's: set both by NTP"]
