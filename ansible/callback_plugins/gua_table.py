@@ -81,14 +81,18 @@ class CallbackModule(CallbackBase):
 
 
 def message_of(result):
-    """The most telling text of a failed task's result; of a loop, of the first item that failed."""
+    """The most telling text of a failed task's result; of a loop, of the first item that failed.
+
+    Of what a program said it is the last line: of Python the error, of a shell what stopped it.
+    """
     failed = [item for item in result.get("results", ()) if isinstance(item, dict) and item.get("failed")]
     if failed:
         return message_of(failed[0])
     for name in ("msg", "stderr", "stdout"):
         if result.get(name):
             text = str(result[name])
-            if name == "msg" and text.startswith("non-zero return code") and result.get("stderr"):
+            # ansible-core 2.21 makes a sentence of it
+            if name == "msg" and "non-zero return code" in text and result.get("stderr"):
                 continue
-            return text
+            return text if name == "msg" else text.rstrip().rpartition("\n")[2]
     return ""

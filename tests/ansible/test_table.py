@@ -32,6 +32,15 @@ PLAY = """
       when: inventory_hostname == 'b'
 """
 
+FAILING = """
+- hosts: all
+  connection: local
+  gather_facts: false
+  tasks:
+    - ansible.builtin.command:
+        argv: [sh, -c, "printf 'Traceback:\\n  a line\\nError: no room\\n' >&2; exit 1"]
+"""
+
 
 def test_hosts_that_worked_failed_and_were_not_reached_all_have_a_line(tmp_path: Path) -> None:
     (tmp_path / "play.yml").write_text(PLAY)
@@ -49,3 +58,15 @@ def test_hosts_that_worked_failed_and_were_not_reached_all_have_a_line(tmp_path:
         ["b", "1.0", "-", "failed", "it is broken"],
         ["c", "1.0", "-", "not", "touched  the run ended before it got here"],
     ]
+
+
+def test_of_a_program_that_failed_its_last_line_is_told(tmp_path: Path) -> None:
+    (tmp_path / "play.yml").write_text(FAILING)
+    (tmp_path / "callback_plugins").symlink_to(ANSIBLE / "callback_plugins")
+    done = subprocess.run(
+        [sys.executable, "-m", "ansible", "playbook", "-i", "a,", str(tmp_path / "play.yml"),
+         "-e", json.dumps({"ansible_python_interpreter": sys.executable})],
+        capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "ANSIBLE_HOME": str(tmp_path / "home"), "ANSIBLE_NOCOLOR": "1"},
+    )  # fmt: skip
+    assert done.stdout.rstrip().splitlines()[-1].split(maxsplit=4) == ["a", "-", "-", "failed", "Error: no room"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -51,6 +52,13 @@ def test_ten_hosts_stop_at_a_broken_canary_and_at_a_failure_in_the_second_batch(
         assert {name for name in TEN if after[name] != before[name]} == {"host0", "host1", "host2"}
         assert {name for name in TEN if after[name].version == "0.9.2"} == {"host0", "host1"}
         assert (after["host2"].release, after["host2"].files) == (before["host2"].release, before["host2"].files)
+        # nor is anybody left half-way who shares a batch with one that fails early
+        soon = "{{ 'soon' if inventory_hostname == 'host1' else '1s' }}"
+        refused = site.play("deploy.yml", "-e", json.dumps({"gua_agent_interval": soon}), wheel=second)
+        expected = {"host0": "unchanged", "host1": "failed", "host2": "deployed"}
+        assert {name: refused.result(name) for name in TEN} == {**dict.fromkeys(TEN, "not touched"), **expected}
+        assert (look(lab.hosts["host1"]), look(lab.hosts["host2"]).version) == (after["host1"], "0.9.2")
+        assert {name: look(lab.hosts[name]) for name in TEN[3:]} == {name: before[name] for name in TEN[3:]}
 
 
 def assert_stops(site: Site, broken: str, wheel: Path, expected: dict[str, str]) -> None:
@@ -177,6 +185,9 @@ def give_old_python(host: LabHost, prefix: Path) -> str:
     """Make the Python in `prefix` the host's only one in a system folder; where its own is now."""
     leave_out = shutil.ignore_patterns("test", "__pycache__", "*.a", "site-packages")
     shutil.copytree(prefix, host.path("/opt/old-python"), ignore=leave_out, symlinks=True)
+    for library in (prefix / "lib").glob("libpython*.so*"):  # it looks for it where it was built
+        shutil.copy(library, host.path("/usr/local/lib"))
+    host.run("ldconfig")
     other = "/usr/local/lib/other-python/python3"
     host.run("sh", "-c", f"mkdir {Path(other).parent} && mv $(readlink -f /usr/bin/python3) {other}"
              " && ln -sf /opt/old-python/bin/python3 /usr/bin/python3")  # fmt: skip

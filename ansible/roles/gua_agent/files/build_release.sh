@@ -35,7 +35,14 @@ export TMPDIR="$release/house"
 "$python" -I -m tarfile -e "$archive" "$release/house" >/dev/null
 # Without pip: distributions keep ensurepip in a package of its own, and the wheelhouse brings pip anyway.
 "$python" -I -m venv --without-pip "$release"
-"$release/bin/python" -I "$release/house/$pip/pip" --isolated --quiet --no-cache-dir install --no-index \
+# Debian keeps distutils in a package of its own as well, and below Python 3.10 pip asks that where files belong unless
+# it is told to ask sysconfig: this is its own word for it.
+"$release/bin/python" -I -c '
+import runpy, sys, sysconfig
+sysconfig._PIP_USE_SYSCONFIG = True
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+' "$release/house/$pip" --isolated --quiet --no-cache-dir install --no-index \
   --find-links "$release/house" --only-binary=:all: --require-hashes --no-deps \
   --requirement "$release/house/requirements.txt"
 rm -rf "$release/house"

@@ -27,8 +27,10 @@ if [ -z "$release" ]; then
     if [ -e "$file" ] || [ -L "$file" ]; then change "the absence of $file" rm -f "$file"; fi
   done
   case $(readlink "$command" || true) in "$root"/*) change "the absence of $command" rm -f "$command" ;; esac
-  systemctl daemon-reload
-  systemctl reset-failed "$name" 2>/dev/null || true
+  if [ -n "$changed" ]; then
+    systemctl daemon-reload
+    systemctl reset-failed "$name" 2>/dev/null || true
+  fi
   exit 0
 fi
 
