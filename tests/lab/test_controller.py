@@ -160,6 +160,16 @@ def test_that_no_host_can_be_asked_is_a_failure_that_shows_and_the_page_says_so(
     assert "<h1>Which cards are free is not known" in tower.page()
 
 
+def test_what_is_not_wanted_any_more_goes_with_its_page(tower: Tower) -> None:
+    before = tower.there()
+    run = tower.controller(gua_controller_free_every="")
+    assert (run.status, run.result("tower")) == (0, "deployed"), run.output
+    gone = before - tower.there()
+    units = [f"/etc/systemd/system/gua-fleet-free.{kind}" for kind in ("service", "timer")]
+    assert gone == {PAGE, *units, "/etc/systemd/system/timers.target.wants/gua-fleet-free.timer"}
+    tower.host.run("systemctl", "is-active", "gua-fleet-pull.timer", "gua-fleet-mail.timer")
+
+
 def test_what_is_taken_away_leaves_its_history_until_that_is_asked_for_too(tower: Tower) -> None:
     tower.host.run("systemctl", "stop", "agent")
     run = tower.controller(gua_controller_state="absent")
