@@ -403,7 +403,10 @@ def test_a_library_that_is_installed_late_is_found_within_two_samples(
     assert any(client.sample().cards for _ in range(2))
 
 
-def test_close_lets_the_child_shut_nvml_down_first(start: Start, nvml_scene: Path) -> None:
+def test_close_lets_the_child_shut_nvml_down_first(
+    start: Start, nvml_scene: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gua.nvml.child._GENTLE_S", BUSY_S)  # that it is killed after half a second is told elsewhere
     client = start()
     _warm(client, nvml_scene)
     slow = (Delay("nvmlShutdown", 250),)
