@@ -12,7 +12,8 @@ from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
 from gua_fleet.prompt import ask_secret
 from gua_fleet.secrets import Ask
-from gua_fleet.ssh.sweep import Notice, Progress, SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import Notice, Progress, sweep
 
 _ANSWERED = frozenset(
     {Outcome.OK, Outcome.STORE_FAILED, Outcome.PAUSED, Outcome.NO_GPU, Outcome.NO_HISTORY, Outcome.STORED}

@@ -44,11 +44,30 @@ def not_measurable_now(result: HostResult, people: UserMap) -> list[dict[str, An
 def stale_now(result: HostResult) -> list[dict[str, Any]]:
     """`[{"host", "cards"}]` where the newest ticks of so many cards are too old to tell what these do now, else []."""
     document: Document = result.report or {}
-    parents = {card["mig"]["parent_uuid"] for card in document["cards"] if card["mig"]}
-    serving = [card for card in document["cards"] if card["retired_at"] is None and card["uuid"] not in parents]
-    fresh = {card["uuid"] for card in _fresh(document)}
-    stale = sum(card["uuid"] not in fresh for card in serving)
+    stale = len(serving_now(document)) - len(_fresh(document))
     return [{"host": result.host.name, "cards": stale}] if stale else []
+
+
+def serving_now(document: Document) -> list[Mapping[str, Any]]:
+    """Cards in service, without those that another way of cutting hides: a card in slices, or the slices of one that is
+    whole again. What was sampled last is how it is cut now.
+    """
+    cards = [card for card in document["cards"] if card.get("retired_at") is None]
+    slices: dict[str, list[Mapping[str, Any]]] = {}
+    for card in cards:
+        if card["mig"] is not None:
+            slices.setdefault(card["mig"]["parent_uuid"], []).append(card)
+    hidden: set[str] = set()
+    for whole in cards:
+        parts = slices.get(whole["uuid"], ())
+        is_whole = bool(parts) and _sampled_ms(whole) > max(map(_sampled_ms, parts))
+        hidden.update(part["uuid"] for part in parts if is_whole)
+        hidden.update([whole["uuid"]] if parts and not is_whole else [])
+    return [card for card in cards if card["uuid"] not in hidden]
+
+
+def _sampled_ms(card: Mapping[str, Any]) -> int:
+    return parse_time_ms(card["now"]["at"]) if card["now"] else -1
 
 
 def last_tick_at(document: Document) -> str | None:
@@ -65,7 +84,7 @@ def _holders(holders: Iterable[Mapping[str, Any]], host_name: str, people: UserM
 
 
 def _fresh(document: Document) -> Sequence[Mapping[str, Any]]:
-    """Cards in service whose newest tick is fresh on the host's own clock.
+    """Cards of `serving_now` whose newest tick is fresh on the host's own clock.
 
     A tick from the future was stamped before the clock was set back, nobody knows when.
     """
@@ -73,8 +92,6 @@ def _fresh(document: Document) -> Sequence[Mapping[str, Any]]:
     fresh_ms = FRESH_INTERVALS * MS_PER_SECOND * max(document["intervals_s"], default=0.0)
     return [
         card
-        for card in document["cards"]
-        if card["retired_at"] is None
-        and card["now"]
-        and abs(parse_time_ms(card["now"]["at"]) - generated_ms) <= fresh_ms
+        for card in serving_now(document)
+        if card["now"] and abs(parse_time_ms(card["now"]["at"]) - generated_ms) <= fresh_ms
     ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from gua.units import MS_PER_SECOND, parse_time_ms
 from gua_fleet.merge import find_twins
-from gua_fleet.merge_now import FRESH_INTERVALS
+from gua_fleet.merge_now import FRESH_INTERVALS, serving_now
 from gua_fleet.merge_parts import model_name
 from gua_fleet.merge_people import NO_MAP, UserMap, fleet_user
 from gua_fleet.model import Document, HostResult, Outcome, Seen
@@ -204,30 +204,8 @@ def _cards(name: str, document: Document, made_ms: int, interval_s: float | None
         for hold in document.get("holds") or ()
         if hold["until"] is None
     }
-    cards = _as_cut_now([card for card in document["cards"] if card.get("retired_at") is None])
-    for card in sorted(cards, key=lambda card: (card["index"] is None, card["index"] or 0)):
+    for card in sorted(serving_now(document), key=lambda card: (card["index"] is None, card["index"] or 0)):
         yield _card(name, card, made_ms, interval_s, people, began)
-
-
-def _as_cut_now(cards: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The cards without those that another way of cutting hides: a card in slices, or the slices of one that is whole
-    again. What was sampled last is how it is cut now.
-    """
-    slices: dict[str, list[Mapping[str, Any]]] = {}
-    for card in cards:
-        if card["mig"] is not None:
-            slices.setdefault(card["mig"]["parent_uuid"], []).append(card)
-    hidden: set[str] = set()
-    for whole in cards:
-        parts = slices.get(whole["uuid"], ())
-        is_whole = bool(parts) and _sampled_ms(whole) > max(map(_sampled_ms, parts))
-        hidden.update(part["uuid"] for part in parts if is_whole)
-        hidden.update([whole["uuid"]] if parts and not is_whole else [])
-    return [card for card in cards if card["uuid"] not in hidden]
-
-
-def _sampled_ms(card: Mapping[str, Any]) -> int:
-    return parse_time_ms(card["now"]["at"]) if card["now"] else -1
 
 
 def _card(

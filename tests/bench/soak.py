@@ -34,7 +34,7 @@ from tests.nvml_stub import Card, Delay, Error, Process, Scene, build
 
 INTERVAL_MS = 50
 # Half of it is how long a call may take before it counts as hung, and what is left for a new child: on a busy machine a
-# second is too short for that (tried: at 2 s every hang lost a tick there, at 10 s none).
+# second can be too short for that (seen there: ticks lost to hangs at 2 s, none at 10 s).
 DEADLINE_S = 6.0
 HEALTHY = ("GPU-0", "GPU-1", "GPU-2")
 CALLS = (

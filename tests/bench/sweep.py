@@ -23,7 +23,8 @@ import paramiko
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.report import report_probe
 from gua_fleet.ssh.keep import KeptFleet
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 from tests.documents import SINCE_MS, UNTIL_MS, card, report, states, user
 from tests.fleet.ssh import stalls
 from tests.fleet.ssh.sshd import Keys, Sshd, StandingSshd, host
@@ -37,7 +38,8 @@ PROBE = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC")
 _PROGRAM = f"""
 import pickle, resource, sys
 from gua_fleet.model import Outcome
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 from gua_fleet.probes.report import report_probe
 hosts = pickle.load(sys.stdin.buffer)
 probe = report_probe(since_ms={SINCE_MS}, until_ms={UNTIL_MS}, tz="Etc/UTC")

@@ -246,6 +246,18 @@ def test_merge_card_last_looked_at_too_long_ago_is_said_to_be_neither_free_nor_t
     assert free_text(document) == "No card is known to be free; last looked at too long ago: a (2)"
 
 
+@pytest.mark.parametrize(
+    ("whole_at", "free"), [("11:59:20", ["MIG-1", "MIG-2"]), ("11:59:50", ["MIG-1", "MIG-2"]), ("12:00:05", ["GPU-p"])]
+)
+def test_merge_a_card_is_free_whole_or_in_slices_as_it_was_sampled_last(whole_at: str, free: list[str]) -> None:
+    """Within three intervals of a cut both ways of it are fresh: half of them can be given to nobody."""
+    mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
+    cards = [card("GPU-p", states(idle=60), now=now(at=f"2026-03-02T{whole_at}Z"))]
+    cards += [card(uuid, states(idle=60), mig=mig) for uuid in ("MIG-1", "MIG-2")]
+    document = merge(answer("a", report(cards)))
+    assert ([row["uuid"] for row in document["free"]], document["stale"]) == (free, [])
+
+
 def test_merge_idle_cards_of_a_scheduler_stand_apart_from_free() -> None:
     document = report([card("GPU-a", states(idle=60))])
     for managed in (answer("a", document, scheduler="slurm"), answer("a", _with_scheduler(document))):

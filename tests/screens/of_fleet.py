@@ -29,7 +29,7 @@ from gua_fleet.render_csv import render_csv
 from gua_fleet.render_html import render_html
 from gua_fleet.render_mail import render_mail
 from gua_fleet.render_table import render_fleet
-from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.top.board import Board
 from gua_fleet.top.frame import Picture, compose, plain
 from gua_fleet.view import rendered as rendered_view

@@ -115,8 +115,9 @@ def run_command(
 def _make_streams_safe() -> None:
     """Let nothing that is printed fail for its letters, or because the caller closed the stream."""
     with contextlib.suppress(OSError):
-        while os.open(os.devnull, os.O_RDWR) <= 2:  # takes the lowest free number, which may be a closed stream's
-            pass
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass  # it takes the lowest free number, which was a closed stream's
+        os.close(number)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - as long as the program
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -125,8 +126,8 @@ def _make_streams_safe() -> None:
 
 def _silence_stdout() -> None:
     """Keep the interpreter from complaining when it flushes at exit."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _save_traceback(error: Exception) -> str:

@@ -21,7 +21,7 @@ from gua_fleet.probes.probe import Probe
 from gua_fleet.progress import watched
 from gua_fleet.prompt import somebody_is_there
 from gua_fleet.show import one_line
-from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.ssh.settings import SweepSettings
 
 __all__ = [
     "Answers",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from gua_fleet.model import Host, HostResult
 from gua_fleet.probes.probe import Probe
-from gua_fleet.ssh.sweep import Notice, Progress, Sweep, SweepSettings
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import Notice, Progress, Sweep
 from gua_fleet.ssh.talk import Talk
 
 if TYPE_CHECKING:

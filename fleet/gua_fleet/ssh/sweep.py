@@ -14,26 +14,13 @@ from gua_fleet.errors import HostFailure
 from gua_fleet.model import Host, HostResult, Outcome, Stage
 from gua_fleet.probes.probe import Probe
 from gua_fleet.ssh.attempt import Attempt
+from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.stop import stop_signals
 from gua_fleet.ssh.talk import Talk, failed
 
-# A month of a big host's history is a few hundred kilobytes; anything near this is not a report.
-OUTPUT_CAP_BYTES = 32 << 20
 # How long an interrupted sweep waits for its threads to end their hosts' commands and their own `ssh`.
 _GOODBYE_S = 3.0
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
-
-
-@dataclass(frozen=True)
-class SweepSettings:
-    """forks: hosts asked at once. timeout_s: hard deadline per host, from its turn on. accept_new: record the keys
-    of hosts never seen before (a changed key is refused all the same).
-    """
-
-    forks: int = 32
-    timeout_s: float = 20.0
-    accept_new: bool = False
-    cap_bytes: int = OUTPUT_CAP_BYTES
 
 
 @dataclass(frozen=True)

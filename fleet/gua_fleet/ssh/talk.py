@@ -16,12 +16,12 @@ from gua_fleet.secrets import Secret
 from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.local import ask_local
+from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.stream import Consume, stream_local
 
 if TYPE_CHECKING:
     from gua_fleet.ssh.connect import Connector
     from gua_fleet.ssh.line import Line
-    from gua_fleet.ssh.sweep import SweepSettings
 
 
 class Talk:

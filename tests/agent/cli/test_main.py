@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import types
 
@@ -82,6 +83,16 @@ def test_an_error_of_ours_is_one_line_and_its_status(failing, capsys: pytest.Cap
     table = failing(DatabaseMissing("no database at /x"))
     assert run_command("gua", table, ["fail"]) == 2
     assert capsys.readouterr() == ("", "gua: no database at /x\n")
+
+
+@pytest.mark.parametrize("error", [DatabaseMissing("no database at /x"), BrokenPipeError()])
+def test_a_command_run_within_a_process_leaves_no_file_open(
+    failing, error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        run_command("gua", failing(error), ["fail"])
+    assert len(set(os.listdir("/proc/self/fd")) - before) <= 1  # of listing it
 
 
 def test_a_controller_gets_the_error_as_a_framed_document(failing, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,8 +47,9 @@ def test_holds_and_explain_in_every_form(home: Path) -> None:
     assert shown(run_gua(home, "holds", "--format", "md", "--user", user)).startswith("# Who held the cards of demo")
     explained = json.loads(shown(run_gua(home, "explain", "--user", user, "--json")))
     Draft202012Validator(load_schema("gua.explain.1")).validate(explained)
-    report = json.loads(shown(run_gua(home, "report", "--user", user, "--json", "--since", "2026-01-01")))
-    again = json.loads(shown(run_gua(home, "explain", "--user", user, "--json", "--since", "2026-01-01")))
+    window = ("--since", "2026-01-01", "--until", holds["window"]["until"])  # else each would end at its own present
+    report = json.loads(shown(run_gua(home, "report", "--user", user, "--json", *window)))
+    again = json.loads(shown(run_gua(home, "explain", "--user", user, "--json", *window)))
     assert again["user"]["report"]["card_s"] == report["users"][0]["card_s"]
     assert "What was seen" in shown(run_gua(home, "explain", "--card", "0"))
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gua.errors import UsageError
 from gua.model import Reason, State
 from gua.report.document import Report
-from gua.store import rejudge, retention
+from gua.store import rejudge, retention, sums
 from gua.store.codes import STATES, VERDICTS
 from gua.store.database import open_reader
 from gua.store.session import Session
@@ -116,6 +116,7 @@ def small_slices() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retention, "SLICE_TICKS", 2)
         patch.setattr(rejudge, "CHUNK_TICKS", 5)
+        patch.setattr(sums, "SORTED_SLOTS", 2)
         yield
 
 
@@ -132,15 +133,15 @@ def test_figures_stay_right_when_raw_ticks_are_gone(case: tuple[History, int, in
     compare(found, figures(history.ticks, since_s, until_s, RULE.long_idle_s, history.breaks))
 
 
-def by_name(path: Path, sums: WindowSums) -> dict[str, Any]:
+def by_name(path: Path, found: WindowSums) -> dict[str, Any]:
     """Sums with words for keys, what is zero left out."""
     with open_reader(path) as reader:
         users = {number: row.name for number, row in reader.users().items()}
         devices = {row.id: row.uuid for row in reader.devices()}
     return {
-        "cards": {(devices[d], VERDICTS[v]): amounts for (d, v), amounts in sums.cards.items() if any(amounts)},
-        "users": {(users[u], STATES[s]): amounts for (u, s), amounts in sums.users.items() if any(amounts)},
-        "slots": {(slot, STATES[s]): ms for (slot, s), ms in sums.slots.items() if ms},
+        "cards": {(devices[d], VERDICTS[v]): amounts for (d, v), amounts in found.cards.items() if any(amounts)},
+        "users": {(users[u], STATES[s]): amounts for (u, s), amounts in found.users.items() if any(amounts)},
+        "slots": {(slot, STATES[s]): ms for (slot, s), ms in found.slots.items() if ms},
     }
 
 

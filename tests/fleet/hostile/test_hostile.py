@@ -13,7 +13,8 @@ from gua_fleet.merge import merge_reports
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.report import report_probe
 from gua_fleet.render_table import render_fleet
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS
 from tests.fleet.hostile.agents import ACTIVE_S, HELD_S
 from tests.fleet.hostile.fleet import EXPECTED, Builder, is_here

@@ -5,7 +5,7 @@ from pathlib import Path
 from gua_fleet.model import Host, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.ssh.keep import KeptFleet
-from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.ssh.settings import SweepSettings
 from tests.fleet.ssh.sshd import Keys, Sshd, host, write_agent
 
 

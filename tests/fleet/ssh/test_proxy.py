@@ -13,7 +13,8 @@ import pytest
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.ssh.proxy import proxy_argv
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 from gua_fleet.ssh.target import target_from_options
 from tests.fleet.ssh import stalls
 from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, needs_openssh

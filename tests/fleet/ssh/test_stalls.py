@@ -13,7 +13,8 @@ import pytest
 
 from gua_fleet.model import Host, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 from tests.fleet.ssh import stalls
 from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, write_agent
 

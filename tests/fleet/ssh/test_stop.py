@@ -28,7 +28,8 @@ import os, sys
 from pathlib import Path
 from tests.fleet.ssh.sshd import Host, getpass
 from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 port, key, known, *agents = sys.argv[1:]
 options = {"userknownhostsfile": known, "globalknownhostsfile": "none"}
 hosts = [

@@ -11,7 +11,8 @@ import pytest
 from gua_fleet.model import HostResult, Outcome
 from gua_fleet.probes.probe import Probe
 from gua_fleet.secrets import Secret
-from gua_fleet.ssh.sweep import SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import sweep
 from tests.fleet.ssh.sshd import Keys, Sshd, host
 
 WRITING = Probe("sync-once", "gua.doctor/1", ("doctor", "--json"), writes=True)

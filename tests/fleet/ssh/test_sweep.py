@@ -11,7 +11,8 @@ import pytest
 from gua_fleet.errors import FleetError
 from gua_fleet.model import Host, HostResult, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.ssh.sweep import Standing, SweepSettings, sweep
+from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.ssh.sweep import Standing, sweep
 from tests.fleet.ssh.sshd import Keys, Sshd, host, needs_openssh, write_agent
 
 
