@@ -21,6 +21,7 @@ HOMES = {
     "fabric": ("gua_fleet/ssh/",),
     "invoke": ("gua_fleet/ssh/",),
     "paramiko": ("gua_fleet/ssh/",),
+    "tabulate": ("gua/report/render", "gua/render", "gua_fleet/render"),
     "rich": ("gua/top/live.py", "gua_fleet/"),
     "requests": ("gua/cloud/",),
     "ansible": ("gua_fleet/inventory/ansible_reader",),

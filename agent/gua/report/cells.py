@@ -85,13 +85,9 @@ def short_uuid(uuid: str) -> str:
     return f"{kind}{dash}{rest[:8]}"
 
 
-# What bars and heat maps are drawn with: one column each.
-_DRAWN = str.maketrans(dict.fromkeys("▁▂▃▄▅▆▇█▒░·", "#"))
-
-
 def display_width(text: str) -> int:
     """Terminal columns of text without control characters; wide characters take two."""
-    if text.isascii() or text.translate(_DRAWN).isascii():
+    if text.isascii():
         return len(text)
     from wcwidth import wcswidth  # its tables take longer to load than a small report to make
 

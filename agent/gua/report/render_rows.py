@@ -1,18 +1,18 @@
-"""Lays out ready cells as a table. Shared by the reports of both programs. Pure.
-
-The library for it loads the tables of all wide characters and the metadata of all packages: a third of a small report.
-"""
+"""Lays out ready cells as a table. Shared by the reports of both programs; the only module that knows tabulate."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from gua.report.cells import Look, display_width
+from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
+
+from gua.report.cells import Look
 from gua.report.layout import fit_table
 from gua.report.section import Table
 
-_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+_ALIGN = {"l": "left", "r": "right"}
+# Stands in for blanks at the ends of a cell, which tabulate would strip: in a bar they are time that was not seen.
+_BLANK = "\ue000"
 
 
 def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
@@ -20,17 +20,16 @@ def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]], align: st
 
     Cells stay as they are: "007" is a name, not a number. Terminal colours take no room.
     """
-    grid = [headers, *rows]
-    room = [[_width(cell) for cell in row] for row in grid]
-    columns = [max(widths) for widths in zip(*room)]
-    first, *others = (
-        gap.join(
-            cell + blanks if side == "l" else blanks + cell
-            for cell, side, blanks in zip(row, align, (" " * (most - width) for most, width in zip(columns, widths)))
-        ).rstrip()
-        for row, widths in zip(grid, room)
+    row = DataRow("", gap, "")
+    rule = Line("", "-", "-" * len(gap), "")
+    # The headers are a row like any other: as headers they would get room to spare.
+    text = tabulate(
+        [headers, SEPARATING_LINE, *(map(_kept, cells) for cells in rows)],
+        tablefmt=TableFormat(None, rule, None, None, row, row, 0, None),
+        disable_numparse=True,
+        colalign=[_ALIGN[letter] for letter in align],
     )
-    return [first, "-" * (sum(columns) + len(gap) * (len(columns) - 1)), *others]
+    return [line.replace(_BLANK, " ").rstrip() for line in text.splitlines()]
 
 
 def fitted_lines(table: Table, columns: int, look: Look) -> list[str]:
@@ -39,5 +38,5 @@ def fitted_lines(table: Table, columns: int, look: Look) -> list[str]:
     return table_lines(fitted.headers, fitted.rows, fitted.align)
 
 
-def _width(cell: str) -> int:
-    return display_width(_COLOUR.sub("", cell) if "\x1b" in cell else cell)
+def _kept(cell: str) -> str:
+    return cell if cell == cell.strip() else cell.replace(" ", _BLANK)

@@ -54,7 +54,7 @@ def test_completing_imports_nothing_heavy() -> None:
     code = (
         "import sys; from gua.cli.main import build_parser, COMMANDS; import gua.cli.completion, argcomplete;"
         " [build_parser('gua', COMMANDS, name) for name in ('import', 'export', 'completion')];"
-        " print(*sorted({'peewee', 'pynvml', 'sqlite3', 'rich'} & set(sys.modules)))"
+        " print(*sorted({'peewee', 'pynvml', 'sqlite3', 'rich', 'tabulate'} & set(sys.modules)))"
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=PATIENCE_S)

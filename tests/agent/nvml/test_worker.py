@@ -95,7 +95,7 @@ def test_worker_in_a_hanging_call_ends_when_its_parent_is_gone(worker: Worker, n
 def test_worker_loads_nothing_of_the_daemon(worker: Worker) -> None:
     script = "import sys, gua.nvml.read, gua.nvml.worker; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"peewee", "sqlite3", "rich", "requests", "argparse", "asyncio"} & set(loaded)
+    assert not {"peewee", "sqlite3", "tabulate", "rich", "requests", "argparse", "asyncio"} & set(loaded)
 
 
 def test_unusable_bindings_are_a_fault_and_no_crash(

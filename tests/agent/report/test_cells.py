@@ -15,7 +15,6 @@ from gua.report.cells import (
     bar_legend,
     clock_time,
     count,
-    display_width,
     equivalent_cards,
     fit,
     hours,
@@ -23,11 +22,6 @@ from gua.report.cells import (
     percent,
     short_uuid,
 )
-
-
-@pytest.mark.parametrize("text", ["", "ada", "▁▂▃▄▅▆▇█▒░·", "█ 深層", "深層学習", "é", "e\u0301", "·\u00a0·"])
-def test_what_is_drawn_is_as_wide_as_the_terminals_tables_say(text: str) -> None:
-    assert display_width(text) == wcswidth(text)
 
 
 @pytest.mark.parametrize(
