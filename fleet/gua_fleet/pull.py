@@ -22,8 +22,9 @@ from gua_fleet.pull_notes import Facts, notes_of
 from gua_fleet.show import one_line
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.line import Line
+from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.stream import ByteStream
-from gua_fleet.ssh.sweep import Progress, Sweep, SweepSettings
+from gua_fleet.ssh.sweep import Progress, Sweep
 from gua_fleet.ssh.talk import Talk, failed
 from gua_fleet.store.database import is_hosts_fault, store_errors, told
 from gua_fleet.store.header import believed_header

@@ -17,7 +17,7 @@ from gua_fleet.ask import exit_status
 from gua_fleet.errors import StoreUnusable
 from gua_fleet.model import Host, Outcome
 from gua_fleet.pull import Pulled, PullSettings, pull_hosts
-from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.store import session as session_module
 from gua_fleet.store.database import open_store
 from gua_fleet.store.histories import histories
@@ -220,7 +220,7 @@ import sys
 from pathlib import Path
 from gua_fleet.model import Host
 from gua_fleet.pull import PullSettings, pull_hosts
-from gua_fleet.ssh.sweep import SweepSettings
+from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.store.database import open_store
 from gua_fleet.store.histories import histories
 from gua_fleet.store.place import Place
