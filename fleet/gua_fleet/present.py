@@ -76,7 +76,8 @@ class HostNow:
     since its newest sample, by its own clock; None where there is none. interval_s: the longest it samples by. paused:
     None where its agent does not say. has_none: it answered that it has no card. seen: of an earlier answer, None where
     there was none. daemon: what its daemon does by `gua status` (`gua.status/1` has the words), None where that was not
-    asked for; else cards is empty and count says how many there are.
+    asked for. count: how many cards there are where `cards` does not list them: by `gua status`, or where it did not
+    answer, by the inventory or an earlier answer; None where nobody told.
     """
 
     name: str
@@ -142,9 +143,14 @@ def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> Host
     seen = known.seen.get(result.host.name)
     document = result.document
     if document is None:
-        has_none = result.outcome is Outcome.NO_GPU
         return HostNow(
-            result.host.name, result.outcome_text, result.detail, result.failed, has_none=has_none, seen=seen
+            name=result.host.name,
+            outcome=result.outcome_text,
+            detail=result.detail,
+            failed=result.failed,
+            has_none=result.outcome is Outcome.NO_GPU,
+            seen=seen,
+            count=_told_cards(result, seen),
         )
     if "card_uuids" in document:
         return _by_status(result, document, twin_of, seen)
@@ -167,6 +173,13 @@ def _host_now(result: HostResult, twin_of: str | None, known: Knowledge) -> Host
         has_none=not document["cards"] and _could_look(document),
         seen=seen,
     )
+
+
+def _told_cards(result: HostResult, seen: Seen | None) -> int | None:
+    """How many cards a host has that does not say so now; the report counts them the same way."""
+    if result.host.cards is not None or seen is None or result.outcome is Outcome.NO_GPU:
+        return result.host.cards
+    return seen.cards
 
 
 def _could_look(document: Document) -> bool:

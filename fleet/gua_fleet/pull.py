@@ -250,9 +250,9 @@ class HostPull:
         for chunk in chunks:
             self._in_store(lambda chunk=chunk: intake.take(chunk))  # type: ignore[misc]
             facts.took(intake)
-            if before + stream.taken > settings.most_bytes or facts.rows > settings.most_rows:
+            if before + stream.taken > settings.most_bytes or facts.came > settings.most_rows:
                 raise _Enough(
-                    f"it sent {facts.rows:,} rows in {(before + stream.taken) / 1e6:.0f} MB and was not done: "
+                    f"it sent {facts.came:,} rows in {(before + stream.taken) / 1e6:.0f} MB and was not done: "
                     "stopped reading; run `gua doctor` there"
                 )
         self._in_store(lambda: intake.finish(raw_ms=settings.raw_ms))

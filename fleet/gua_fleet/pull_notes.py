@@ -17,12 +17,13 @@ _CLOCK_MS = 120_000
 
 @dataclass
 class Facts:
-    """bytes: on the wire, before SSH. since_rev and rev: where it began and how far it came."""
+    """bytes: on the wire, before SSH. since_rev and rev: where it began and how far it came. rows, came: of `Taken`."""
 
     store_id: str | None = None
     since_rev: int | None = None
     rev: int | None = None
     rows: int = 0
+    came: int = 0
     chunks: int = 0
     bytes: int = 0
     newest_tick_ms: int | None = None
@@ -37,7 +38,7 @@ class Facts:
 
     def took(self, intake: Intake) -> None:
         taken = intake.taken
-        self.rows, self.chunks = taken.rows, taken.chunks
+        self.rows, self.came, self.chunks = taken.rows, taken.came, taken.chunks
         self.rev = taken.rev if taken.rev is not None else self.rev
         self.newest_tick_ms = taken.newest_tick_ms
 

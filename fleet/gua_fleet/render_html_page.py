@@ -48,10 +48,10 @@ svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
 svg.bar { display: block; width: 100%; min-width: 7rem; height: 14px; border-radius: 3px; }
 .big svg.bar { height: 30px; } svg.heat { width: 100%; max-width: 34rem; }
 .heats { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
-.whole, .legend span { white-space: nowrap; } .legend span { margin-right: 1rem; }
+.whole { display: inline-block; } .legend span { white-space: nowrap; } .legend span { margin-right: 1rem; }
 .legend i { display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: 2px; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+table { border-collapse: separate; border-spacing: 0; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .28rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; } td.r, th.r { text-align: right; } td.bar { width: 24%; }
 td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }

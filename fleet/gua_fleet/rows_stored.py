@@ -31,9 +31,8 @@ def stored_text(document: Document) -> str | None:
         return None
     oldest = max(hosts, key=lambda host: host["from_store"]["age_s"])
     text = f"From the store, nobody was asked: history of {len(hosts)} of {len(document['hosts'])} hosts, pulled "
-    if len(hosts) == 1:
-        return f"{text}{_ago(oldest)} ago."
-    return f"{text}{_ago(min(hosts, key=lambda host: host['from_store']['age_s']))} to {_ago(oldest)} ago."
+    newest = min(hosts, key=lambda host: host["from_store"]["age_s"])
+    return f"{text}{' to '.join(dict.fromkeys([_ago(newest), _ago(oldest)]))} ago."
 
 
 def filled_text(document: Document) -> str:

@@ -19,7 +19,7 @@ from gua_fleet.rows_stored import filled_text, stored_note, stored_text
 TEXT_LIMIT = 400
 
 SHARES_BASIS = "Shares are of the known time; bounds count everything unknown or not seen for or against a state."
-CARDS_BASIS = "Equivalent cards: the share times the cards of the hosts that reported."
+CARDS_BASIS = "Equivalent cards: the share times the cards whose time this is."
 STATES_BASIS = f"{SHARES_BASIS} {CARDS_BASIS}"
 FREE_BASIS = "Truly-idle by each host's newest sample, not older than three intervals, and not a scheduler's."
 _PART = "> before a figure: known for a part of the time only, so it was more."

@@ -106,7 +106,7 @@ def _outcome(host: HostNow) -> str:
 def _cards(host: HostNow) -> int | None:
     if host.stale:
         return len(host.cards) if host.count is None else host.count
-    return host.seen.cards if host.seen and not host.known else None
+    return None if host.known else host.count
 
 
 def _duration(seconds: float) -> str:

@@ -1,14 +1,19 @@
-"""What `gua-fleet store info` shows. Pure."""
+"""What `gua-fleet store` shows: what is in the store, what is wrong with it, what room came back. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from gua.report.cells import UNKNOWN
 from gua.text import shown
 from gua.units import format_duration, to_iso
+from gua_fleet.show import one_line
 from gua_fleet.store.care import HostInfo, Info
 from gua_fleet.view import Section, View
 
 SCHEMA = "gua.fleet-store-info/1"
+CHECK_SCHEMA = "gua.fleet-store-check/1"
+VACUUM_SCHEMA = "gua.fleet-store-vacuum/1"
 _DAY_MS = 86_400_000
 _MB = 1e6
 _COLUMNS = ("name", "outcome", "asked_at", "pulled_at", "histories", "first_day", "last_day", "ticks")
@@ -34,6 +39,29 @@ def info_view(info: Info, *, place: str, now_ms: int) -> View:
         host_column=0,
     )
     return View(document, lines=list(_lines(info, place)), sections=[table], columns=_COLUMNS, flat=flat)
+
+
+def check_view(wrong: Sequence[str], *, place: str) -> View:
+    """wrong: one line for each thing that is. place: fit to be shown."""
+    told = [one_line(line, width=400) for line in wrong]
+    verdict = "whole" if not told else "1 thing is wrong" if len(told) == 1 else f"{len(told)} things are wrong"
+    return View(
+        {"schema": CHECK_SCHEMA, "store": place, "whole": not told, "wrong": told},
+        lines=[f"{place}: {verdict}", *told],
+        columns=("wrong",),
+        flat=[{"wrong": line} for line in told],
+    )
+
+
+def vacuum_view(before: int, after: int, *, place: str) -> View:
+    """before, after: size in bytes. place: fit to be shown."""
+    sizes = {"before_bytes": before, "after_bytes": after}
+    return View(
+        {"schema": VACUUM_SCHEMA, "store": place, **sizes},
+        lines=[f"{place}: {before / _MB:,.1f} MB before, {after / _MB:,.1f} MB now"],
+        columns=tuple(sizes),
+        flat=[sizes],
+    )
 
 
 def _lines(info: Info, place: str) -> list[str]:

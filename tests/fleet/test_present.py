@@ -11,12 +11,13 @@ from gua.errors import UsageError
 from gua_fleet.anonymous import mask_of
 from gua_fleet.free import Wanted, find_free, parse_memory_mb
 from gua_fleet.holds import Filter, Hold, current_holds, without_name
-from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.model import Host, HostResult, Outcome, Seen
 from gua_fleet.people import Excuse, UserMap
 from gua_fleet.present import HostNow, Knowledge, fleet_now, unknown_cards
 from gua_fleet.view import rendered
 from gua_fleet.view_free import free_view
 from gua_fleet.view_holds import holds_view
+from gua_fleet.view_hosts import unseen_section
 from gua_fleet.view_status import headline, is_at_work, status_view
 from tests.documents import NOW, NOW_MS, card, now, report, states
 
@@ -248,3 +249,21 @@ def test_tables_of_hosts_with_long_names_fit_the_screen_and_no_two_look_alike(na
         table = lines[lines.index("") + 3 :]
         assert max(map(wcswidth, table)) <= 80
         assert len({line.split()[0] for line in table[: len(names)]}) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told", "seen", "cards"),
+    [
+        (Outcome.UNREACHABLE, 8, None, 8),
+        (Outcome.UNREACHABLE, 8, 4, 8),  # the inventory is what the administrator says
+        (Outcome.UNREACHABLE, None, 4, 4),
+        (Outcome.UNREACHABLE, None, None, None),
+        (Outcome.NO_GPU, None, 4, None),
+    ],
+)
+def test_silent_host_has_the_cards_that_the_inventory_or_an_earlier_answer_told(
+    outcome: Outcome, told: int | None, seen: int | None, cards: int | None
+) -> None:
+    earlier = {} if seen is None else {"a": Seen(NOW, seen)}
+    hosts = fleet_now([HostResult(Host("a", "a", cards=told), outcome)], Knowledge(seen=earlier))
+    assert [row[1] for row in unseen_section(hosts).rows] == [cards]

@@ -19,6 +19,7 @@ from gua_fleet.render_csv import render_csv
 from gua_fleet.render_html import render_html
 from gua_fleet.render_md import render_md
 from gua_fleet.render_table import render_fleet
+from gua_fleet.rows_stored import stored_text
 from tests.documents import NOW_MS, SINCE_MS, UNTIL_MS, card, report, states, user
 
 HOUR_MS = 3_600_000
@@ -110,6 +111,14 @@ def test_report_of_the_store_alone_says_that_nobody_was_asked() -> None:
     assert "hosts reported" not in text
     assert "Free now" not in text
     assert exit_status(results) == 0
+
+
+@pytest.mark.parametrize(
+    ("hours_old", "words"), [((5, 5), "pulled 5 h 00 min ago."), ((2, 5), "pulled 2 h 00 min to 5 h 00 min ago.")]
+)
+def test_store_says_once_how_old_it_is_where_all_of_it_is(hours_old: tuple[int, int], words: str) -> None:
+    hosts = [answer(name, Outcome.STORED, stored=stored(name, hours, 3600)) for name, hours in zip("ab", hours_old)]
+    assert (stored_text(merged(*hosts)) or "").endswith(words)
 
 
 def test_host_that_answers_is_counted_and_not_its_older_name_in_the_store() -> None:

@@ -17,7 +17,7 @@ from gua.units import parse_duration_ms
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of `gua holds`."""
     add_period_options(parser, default="7d")
-    parser.add_argument("--min", metavar="DURATION", help="only holds of at least this much card time (1h)")
+    parser.add_argument("--min", metavar="DURATION", help="only holds of at least this much card time, such as 1h")
     parser.add_argument("--user", metavar="USER", help="only holds of this user")
     parser.add_argument("--card", metavar="CARD", help="only holds of this card: index, UUID, or the beginning of one")
     parser.add_argument("--now", action="store_true", help="only holds that are not over")

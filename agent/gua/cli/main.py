@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("gua.cli.explain", "the evidence behind a figure: samples, gaps, rule, and who was named by what"),
     "top": ("gua.cli.top", "what every card does now, live in a terminal"),
     "doctor": ("gua.cli.doctor", "check whether this host can be sampled, changing nothing"),
-    "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it where enrolled"),
+    "sync-once": ("gua.cli.sync_once", "sample once, store it, and push it to the board"),
     "enroll": ("gua.cli.enroll", "enrol this host with a board, by a one-time token"),
     "unenroll": ("gua.cli.unenroll", "forget this host's token for the board"),
     "pause": ("gua.cli.pause", "let go of the driver, for a reset, a MIG change or another driver"),

@@ -16,6 +16,7 @@ from gua.report.notes import rules_text
 from gua.report.section import Section, Table
 from gua.report.wording import reason_text
 from gua.text import shown
+from gua.units import parse_time_ms
 
 _UTIL_SOURCES = {
     UtilSource.POINT.value: "one reading of that moment",
@@ -26,7 +27,7 @@ _UTIL_SOURCES = {
 
 def card_page(document: Explained, answer: CardAnswer, zone: Optional[tzinfo]) -> Page:
     """The page of `--card`."""
-    sections = [_answer_section(answer, zone), *_around_section(answer, zone)]
+    sections = [_answer_section(answer, zone, parse_time_ms(document["generated_at"])), *_around_section(answer, zone)]
     basis = rules_text([answer["tick"]["rule"]] if answer["tick"] else document["rules"])
     where, when = shown(document["host"]["hostname"]), f"{at(answer['at'], zone)} ({document['tz'] if zone else 'UTC'})"
     return Page(
@@ -37,15 +38,18 @@ def card_page(document: Explained, answer: CardAnswer, zone: Optional[tzinfo]) -
     )
 
 
-def _answer_section(answer: CardAnswer, zone: Optional[tzinfo]) -> Section:
+def _answer_section(answer: CardAnswer, zone: Optional[tzinfo], made_ms: int) -> Section:
     tick = answer["tick"]
     lines: list[str] = []
     if tick is not None:
         lines += _tick_lines(tick, zone)
         if answer["stretch"] is not None:
-            lines += [f"Unchanged {stretch_text(answer['stretch'], zone)}.", *_horizon(answer, answer["stretch"])]
+            lines += [
+                f"Unchanged {stretch_text(answer['stretch'], zone)}.",
+                *_horizon(answer, answer["stretch"], made_ms),
+            ]
     elif answer["gap"] is not None:
-        lines += [f"Not seen: {gap_text(answer['gap'], zone)}.", *_horizon(answer, answer["gap"])]
+        lines += [f"Not seen: {gap_text(answer['gap'], zone)}.", *_horizon(answer, answer["gap"], made_ms)]
     elif answer["rolled_up"] is not None:
         lines += _rolled_lines(answer["rolled_up"], zone)
     else:
@@ -57,10 +61,11 @@ def _answer_section(answer: CardAnswer, zone: Optional[tzinfo]) -> Section:
     return Section("tick", "What was seen", lines=tuple(lines))
 
 
-def _horizon(answer: CardAnswer, span: Union[StretchInfo, GapInfo]) -> Iterator[str]:
-    """Says where a stretch or a gap may be longer than what was looked at."""
+def _horizon(answer: CardAnswer, span: Union[StretchInfo, GapInfo], made_ms: int) -> Iterator[str]:
+    """Says where a stretch or a gap may be longer than what was looked at; after made_ms there was nothing yet."""
     since, until = answer["looked"]
-    sides = [side for side, ends in (("before", span["since"] == since), ("after", span["until"] == until)) if ends]
+    cut_after = span["until"] == until and parse_time_ms(until) <= made_ms
+    sides = [side for side, ends in (("before", span["since"] == since), ("after", cut_after)) if ends]
     if sides:
         yield f"It may go on {' and '.join(sides)}: only a day on each side was looked at."
 

@@ -16,6 +16,7 @@ from gua_fleet.show import one_line
 from gua_fleet.store.place import without_password
 
 _HEADERS = ("setting", "value", "from")
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms"))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,11 +68,18 @@ def _rows(config: FleetConfig) -> list[tuple[Cell, ...]]:
     return rows
 
 
+def _duration(seconds: float) -> str:
+    """As it is written in the file: `30d`, `90s`, `1500ms`."""
+    ms = round(seconds * 1000)
+    size, unit = next((size, unit) for size, unit in _UNITS if ms % size == 0)
+    return f"{ms // size}{unit}"
+
+
 def _shown(value: Any, default: str) -> str:
     if value is None or value == ():
         return default
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:g}s"
+        return _duration(value)
     return ", ".join(value) if isinstance(value, tuple) else without_password(str(value))

@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"{name}: the store has nothing of it; `gua-fleet store info` lists its hosts")
         gone = forget_host(session, name, dry_run=options.dry_run)
     verb = "would go" if options.dry_run else "are gone"
-    sys.stderr.write(f"{one_line(name)}: {gone.histories} histories with {gone.rows:,} rows {verb}\n")
+    histories = "1 history" if gone.histories == 1 else f"{gone.histories} histories"
+    sys.stderr.write(f"{one_line(name)}: {histories} with {gone.rows:,} rows {verb}\n")
     if not options.dry_run:
         sys.stderr.write(
             "the next pull brings it back as long as the inventory has it; `store vacuum` frees the space\n"

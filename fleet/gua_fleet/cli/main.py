@@ -25,7 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("gua_fleet.cli.store_care", "info, check or vacuum the store of the fleet's history"),
     "preflight": ("gua_fleet.cli.deploy", "whether the agent can be put on each host; changes nothing"),
     "deploy": ("gua_fleet.cli.deploy", "put the agent on the hosts, a canary first; what fails is taken back"),
-    "upgrade": ("gua_fleet.cli.deploy", "the same, to this gua-fleet's version, and never to an older one"),
+    "upgrade": (
+        "gua_fleet.cli.deploy",
+        "put this gua-fleet's version of the agent on the hosts, and never an older one",
+    ),
     "verify": ("gua_fleet.cli.deploy", "which release runs on each host, and whether it is well; changes nothing"),
     "rollback": ("gua_fleet.cli.deploy", "go back to the release that ran before, needing nothing but SSH"),
     "undeploy": ("gua_fleet.cli.deploy", "take the agent away; history and settings stay"),

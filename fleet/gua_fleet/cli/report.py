@@ -91,7 +91,9 @@ def _add_view_options(parser: argparse.ArgumentParser) -> None:
         const=False,
         help="no names of people, processes or holds: fit to be shown to anyone",
     )
-    view.add_argument("--width", type=int, metavar="N", help="columns of the tables (default: the terminal's)")
+    view.add_argument(
+        "--width", type=int, metavar="N", help="columns of the tables, at least 80 (default: the terminal's)"
+    )
     view.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
     view.add_argument(
         "--mail-to", action="append", default=[], metavar="ADDRESS", help="To of --format mail, for `sendmail -t`"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from gua.clock import SystemClock
 from gua.errors import ExitStatus
 from gua_fleet.cli.common import add_config_option
 from gua_fleet.cli.store import add_store_option, store_place
 from gua_fleet.cli.view import add_view_options, check_output, show
-from gua_fleet.show import one_line
 
 _DOES = {
     "info": "how large it is, which hosts are in it, since when and how old",
@@ -31,21 +29,17 @@ def run(options: argparse.Namespace) -> int:
     """Exit status 0; 1 where `check` found something."""
     from gua_fleet.store import care  # peewee is loaded where the store is opened
     from gua_fleet.store.database import open_store
+    from gua_fleet.view_store import check_view, info_view, vacuum_view
 
     check_output(options.output)
     place, now_ms = store_place(options), SystemClock().now_ms()
     with open_store(place, now_ms=now_ms, create=False) as session:
         if options.action == "info":
-            from gua_fleet.view_store import info_view
-
-            show(info_view(care.store_info(session), place=str(place), now_ms=now_ms), options)
-            return int(ExitStatus.OK)
-        if options.action == "vacuum":
-            before, after = care.vacuum(session)
-            sys.stderr.write(f"{place}: {before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB now\n")
-            return int(ExitStatus.OK)
-        wrong = list(care.check_store(session))
-    for line in wrong:
-        sys.stdout.write(f"{one_line(line, width=400)}\n")
-    sys.stderr.write(f"{place}: {'whole' if not wrong else f'{len(wrong)} things are wrong'}\n")
-    return int(ExitStatus.FAILED if wrong else ExitStatus.OK)
+            view, status = info_view(care.store_info(session), place=str(place), now_ms=now_ms), ExitStatus.OK
+        elif options.action == "vacuum":
+            view, status = vacuum_view(*care.vacuum(session), place=str(place)), ExitStatus.OK
+        else:
+            wrong = list(care.check_store(session))
+            view, status = check_view(wrong, place=str(place)), ExitStatus.FAILED if wrong else ExitStatus.OK
+    show(view, options)
+    return int(status)

@@ -44,9 +44,12 @@ class Taken:
 
     replaced: because it has another database. pruned: raw ticks were removed there before they could be pulled.
     rev: how far it came; newest_tick_ms: the newest tick that came, by the host's clock; None: none yet.
+    rows: those that were put in. came: all that were sent, with those of the last tick's revision, which is asked for
+    once more.
     """
 
     rows: int = 0
+    came: int = 0
     chunks: int = 0
     new: bool = False
     restored: bool = False
@@ -135,11 +138,14 @@ class Intake:
             history = self._locked()
             if chunk.after_rev > self._reached(history):
                 raise NotBelieved("it goes on where nothing was pulled yet: another pull began anew, pull again")
-            if not chunk.whole or chunk.until_rev > self._reached(history):
+            is_new = chunk.until_rev > self._reached(history)
+            if is_new or not chunk.whole:
                 self._put(history, incoming)
             if chunk.whole:
                 self._advance(history, chunk.until_rev, incoming)
-        self.taken.rows += sum(part.rows for part in incoming)
+        rows = sum(part.rows for part in incoming)
+        self.taken.came += rows
+        self.taken.rows += rows if is_new else 0
         self.taken.chunks += 1
         self._note(chunk, incoming)
 

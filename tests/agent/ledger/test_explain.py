@@ -144,6 +144,17 @@ def test_the_tick_of_a_moment_with_what_decided_and_who_named_whom(path: Path) -
     assert answer["tick"] in answer["around"]
 
 
+def test_what_goes_on_to_this_moment_is_not_said_to_go_on_where_nobody_looked(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [tick(MONDAY + n * MINUTE, card(), cover_ms=MINUTE) for n in range(3)])
+    for now_ms in (
+        MONDAY + 2 * MINUTE,
+        MONDAY + 2 * MINUTE + 500,
+    ):  # in the newest sample's time, and in no later one's
+        document = of_card(path, now_ms, now_ms=now_ms)
+        assert document["card"]["stretch"] is not None
+        assert "may go on" not in words(document)
+
+
 def test_a_lost_card_is_unknown_with_its_reason_and_names_nobody(path: Path) -> None:
     document = of_card(path, MONDAY + 50 * MINUTE)
     tick_told = document["card"]["tick"]

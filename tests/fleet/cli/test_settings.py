@@ -50,6 +50,13 @@ def test_the_file_beside_the_inventory_counts_from_elsewhere(site: Path) -> None
     assert limit.split()[1:] == ["a?", f"{site}/site/gua-fleet.yml:2"]
 
 
+def test_config_show_writes_a_duration_as_the_file_does(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUA_FLEET_TIMEOUT", "1500ms")
+    rows = [line.split()[:2] for line in _run(site, "config", "show").stdout.splitlines()]
+    assert ["raw_retention", "30d"] in rows
+    assert ["timeout", "1500ms"] in rows
+
+
 def test_config_check_names_file_line_key_and_cure_or_says_it_is_right(site: Path) -> None:
     good = _run(site, "config", "check")
     assert (good.returncode, good.stdout) == (0, "gua-fleet.yml: right; 1 name mapped, 0 excuses\n")

@@ -186,12 +186,18 @@ def test_store_is_looked_after(command: Command, store: str) -> None:
     assert info.status == 0, info.err
     fits("gua.fleet-store-info.1", info.document)
     assert [host["name"] for host in info.document["hosts"]] == ["gpu01", "gpu02", "sold"]
-    assert command("store", "check", "--store", store).status == 0
-    assert command("store", "vacuum", "--store", store).status == 0
+    whole = command("store", "check", "--store", store, "--json")
+    fits("gua.fleet-store-check.1", whole.document)
+    assert (whole.status, whole.document["whole"], whole.document["wrong"]) == (0, True, [])
+    room = command("store", "vacuum", "--store", store, "--json")
+    fits("gua.fleet-store-vacuum.1", room.document)
+    assert (room.status, room.document["before_bytes"] > 0, room.document["after_bytes"] > 0) == (0, True, True)
     with open_store(Place(path=Path(store)), now_ms=MONDAY) as session:
         session.execute("UPDATE card_day SET covered_ms = 0")
     done = command("store", "check", "--store", store)
-    assert (done.status, done.out.count("\n")) == (1, 3)
+    assert (done.status, done.out.splitlines()[0].endswith(": 3 things are wrong")) == (1, True)
+    assert len([line for line in done.out.splitlines() if not line.startswith(" ")]) == 4
+    assert len(command("store", "check", "--store", store, "--json").document["wrong"]) == 3
 
 
 @pytest.mark.parametrize("words", [["store", "info"], ["store", "check"], ["export", "--csv", "x"], ["forget", "a"]])
