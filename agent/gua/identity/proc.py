@@ -25,6 +25,7 @@ _MOUNTS_LIMIT = 256 << 10
 _FILE_LIMIT = 16 << 10
 # Fifty numbers and a name.
 _STAT_LIMIT = 4 << 10
+_STAT_FIELDS = 20  # as many as are looked at; there are fifty
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,8 @@ def parse_stat(raw: bytes) -> Optional[Stat]:
     Split after the last `)`: a process may be called `x) S 1 1`.
     """
     left, found, right = raw.rpartition(b")")
-    fields = right.split()
-    if not found or len(fields) < 20 or b"(" not in left:
+    fields = right.split(None, _STAT_FIELDS)
+    if not found or len(fields) < _STAT_FIELDS or b"(" not in left:
         return None
     parent, start = _number(fields[1:2]), _number(fields[19:20])
     if parent is None or start is None:
