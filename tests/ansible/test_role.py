@@ -116,7 +116,13 @@ def test_a_schedulers_name_reaches_the_settings(tmp_path: Path) -> None:
 def test_an_old_systemd_gets_no_setting_it_does_not_know(tmp_path: Path) -> None:
     render(tmp_path, gua_agent__host={"systemd": "239"})
     unit = (tmp_path / "gua-agent.service").read_text()
-    assert not re.search("ProtectClock|ProtectHostname|ProtectKernelLogs|PrivateIPC|RestrictSUIDSGID", unit)
+    assert not re.search("ProtectClock|ProtectHostname|ProtectKernelLogs|PrivateIPC|RestrictSUIDSGID|LogRate", unit)
+
+
+@pytest.mark.parametrize(("systemd", "protected"), [("247", False), ("252", False), ("253", True)])
+def test_the_clock_is_protected_only_where_that_hides_no_device(tmp_path: Path, systemd: str, protected: bool) -> None:
+    unit = (render(tmp_path, gua_agent__host={"systemd": systemd}) / UNIT).read_text()
+    assert ("ProtectClock=yes" in unit) == protected
 
 
 def test_the_unit_lets_the_agent_see_the_gpus_and_their_processes(rendered: Path) -> None:

@@ -11,7 +11,11 @@ from pathlib import Path
 EXITS = {"gua/cli/daemon.py": "raise SystemExit(1)"}
 FEARS_BOARDS = {"gua/cli/daemon.py": "if options.cloud: raise SystemExit(1)"}
 MARK = "/etc/gua-marked-by-a-test"
-EXITS_WHERE_MARKED = {"gua/cli/daemon.py": f"import os; os.path.exists({MARK!r}) and os._exit(1)"}
+# The mark holds the version that must not come up.
+EXITS_WHERE_MARKED = {
+    "gua/cli/daemon.py": f"import os, gua; os.path.exists({MARK!r}) and open({MARK!r}).read() == gua.__version__ "
+    "and os._exit(1)"
+}
 DIES_AFTER_5_S = {"gua/cli/daemon.py": "import os, threading; threading.Timer(5, os._exit, (1,)).start()"}
 IS_UNHEALTHY = {
     "gua/cli/doctor.py": "import gua.doctor.host as host; "
