@@ -160,6 +160,7 @@ def test_that_no_host_can_be_asked_is_a_failure_that_shows_and_the_page_says_so(
     assert "<h1>Which cards are free is not known" in tower.page()
 
 
+@pytest.mark.lab_full
 def test_what_is_not_wanted_any_more_goes_with_its_page(tower: Tower) -> None:
     before = tower.there()
     run = tower.controller(gua_controller_free_every="")
