@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from gua import __version__
 from gua.clock import SystemClock
 from gua.errors import GuaError
 from gua.units import to_iso
-from gua_fleet.cli.common import add_config_option
+from gua_fleet.cli.common import add_config_option, print_text
 from gua_fleet.cli.store import add_store_option
 from gua_fleet.cli.stored import reading_store
 
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             written = write_export(Source(session, names), form, folder, about)
         except OSError as exc:
             raise GuaError(f"{folder}: cannot be written: {exc.strerror}; nothing in it is called whole") from exc
-    sys.stderr.write(f"written: {folder}: {written.rows:,} rows in {written.files} files, {written.new} of them new\n")
+    print_text(f"written: {folder}: {written.rows:,} rows in {written.files} files, {written.new} of them new\n")
     return 0
 
 

@@ -7,7 +7,7 @@ import sys
 
 from gua.clock import SystemClock
 from gua.errors import UsageError
-from gua_fleet.cli.common import add_config_option
+from gua_fleet.cli.common import add_config_option, print_text
 from gua_fleet.cli.store import add_store_option, store_place
 from gua_fleet.host_names import complete_hosts
 from gua_fleet.show import one_line
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         gone = forget_host(session, name, dry_run=options.dry_run)
     verb = "would go" if options.dry_run else "are gone"
     histories = "1 history" if gone.histories == 1 else f"{gone.histories} histories"
-    sys.stderr.write(f"{one_line(name)}: {histories} with {gone.rows:,} rows {verb}\n")
+    print_text(f"{one_line(name)}: {histories} with {gone.rows:,} rows {verb}\n")
     if not options.dry_run:
         sys.stderr.write(
             "the next pull brings it back as long as the inventory has it; `store vacuum` frees the space\n"

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from gua.clock import SystemClock
-from gua_fleet.cli.common import add_config_option
+from gua_fleet.cli.common import add_config_option, print_text
 from gua_fleet.cli.store import add_store_option, store_place
 from gua_fleet.show import one_line
 
@@ -30,8 +30,8 @@ def run(options: argparse.Namespace) -> int:
         forgot = forget_user(session, options.user, options.config.users, now_ms)
     hosts = len(forgot.hosts)
     where = f"was named on {hosts} host{'' if hosts == 1 else 's'}" if hosts else "was not named here"
-    sys.stderr.write(
+    print_text(
         f"{one_line(options.user)} {where}; the time is now that of `(expired)`, and no pull brings the name back\n"
-        "the hosts themselves still have it: see `user_retention` of their settings\n"
     )
+    sys.stderr.write("the hosts themselves still have it: see `user_retention` of their settings\n")
     return 0

@@ -137,7 +137,7 @@ def test_report_that_cannot_be_is_refused(command: Command, inventory: str, word
 def test_export_writes_the_history_and_says_how_much(command: Command, store: str) -> None:
     done = command("export", "--csv", "out", "--store", store)
     assert done.status == 0, done.err
-    assert done.err.startswith("written: out: ")
+    assert done.out.startswith("written: out: ")
     manifest = json.loads(Path("out/manifest.json").read_text())
     fits("gua.fleet-export.1", manifest)
     assert manifest["names"] is True
@@ -166,7 +166,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 
 def test_host_is_forgotten(command: Command, store: str, inventory: str) -> None:
     done = command("forget", "gpu02", "--store", store, "--dry-run")
-    assert (done.status, "would go" in done.err) == (0, True)
+    assert (done.status, "would go" in done.out) == (0, True)
     assert command("forget", "gpu02", "--store", store).status == 0
     again = command("forget", "gpu02", "--store", store)
     assert (again.status, "the store has nothing of it" in again.err) == (2, True)
