@@ -143,7 +143,7 @@ def test_export_writes_the_history_and_says_how_much(command: Command, store: st
     assert manifest["names"] is True
     assert {one["name"] for one in manifest["datasets"] if one["rows"]} >= {"card_slots", "samples", "hosts"}
     again = command("export", "--csv", "out", "--store", store)
-    assert "0 of them new" in again.err
+    assert "0 of them new" in again.out
 
 
 def test_export_to_a_folder_of_something_else_is_refused(command: Command, store: str, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_host_is_forgotten(command: Command, store: str, inventory: str) -> None
 
 def test_user_is_forgotten(command: Command, store: str, inventory: str) -> None:
     done = command("forget-user", "ada", "--store", store)
-    assert (done.status, "was named on 3 hosts" in done.err) == (0, True)
+    assert (done.status, "was named on 3 hosts" in done.out) == (0, True)
     report = command("report", "-i", inventory, "--from", "store", "--store", store, "--json", *WINDOW)
     assert [user["user"] for user in report.document["users"]] == ["(expired)"]
 
