@@ -21,7 +21,7 @@ def make_wheel(path: Path, files: dict[str, str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content)  # the same bytes whenever it is made
     return path
 
 

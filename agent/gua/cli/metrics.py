@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print or write them. Exit status 2 without a database."""
     from gua.clock import SystemClock
-    from gua.metrics.read import read_metrics
+    from gua.daemon.metrics import read_metrics
     from gua.metrics.write import write_textfile
 
     settings = open_settings(options)

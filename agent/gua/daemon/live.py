@@ -20,7 +20,7 @@ from gua.rulebook import RuleBook
 
 if TYPE_CHECKING:
     from gua.cloud.config import CloudConfig
-    from gua.metrics.textfile import Textfile
+    from gua.daemon.textfile import Textfile
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Outlets:
             if self._orders.load_cloud is not None:
                 self._push(settings, self._orders.load_cloud, self._orders.load_cloud())
             if self._orders.textfile is not None:
-                from gua.metrics.textfile import Textfile
+                from gua.daemon.textfile import Textfile
 
                 self._textfile = Textfile(
                     self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
 
 from gua.clock import Clock
-from gua.daemon.status import read_status
 from gua.metrics.build import build_metrics
 from gua.metrics.text import to_text
 from gua.report.build import build_report
@@ -16,16 +16,15 @@ from gua.store.database import open_reader
 from gua.store.reader import StoreReader
 
 
-def read_metrics(database: Path, clock: Clock, *, scheduler: Optional[str], per_user: bool) -> str:
-    """Everything in text format. Raises DatabaseMissing, DatabaseUnusable."""
+def metrics_text(
+    database: Path, clock: Clock, status: Mapping[str, Any], *, scheduler: Optional[str], per_user: bool
+) -> str:
+    """Everything in text format. status: a `gua.status/1`. Raises DatabaseMissing, DatabaseUnusable."""
     now_ms, zone_name = clock.now_ms(), local_zone_name()
     zone = find_zone(zone_name)
     since_ms, _ = named_period("today", now_ms=now_ms, zone=zone)
     # In the first moment of a day there is no window yet
     since_ms = min(since_ms, now_ms - 1)
-    status: dict[str, Any] = read_status(
-        database, clock, gpu_less=False, scheduler=scheduler, enrolled=None, with_day=False
-    )
     with open_reader(database) as reader:
         report = build_report(
             reader,

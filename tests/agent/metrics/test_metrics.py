@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from gua.clock import SystemClock
 from gua.config import load_settings
+from gua.daemon.metrics import read_metrics
+from gua.daemon.textfile import Textfile
 from gua.errors import GuaError
 from gua.metrics import names
 from gua.metrics.build import build_metrics
 from gua.metrics.names import METRICS
-from gua.metrics.read import read_metrics
 from gua.metrics.text import to_text
-from gua.metrics.textfile import Textfile
 from gua.metrics.write import FILE_NAME, remove_left_behind, remove_textfile, write_textfile
 from tests.agent.running import PATIENCE_S, wait_until
 from tests.agent.store.opened import SetClock, stored

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gua.clock import Clock
 from gua.config import Settings
+from gua.daemon.metrics import read_metrics
 from gua.errors import GuaError
-from gua.metrics.read import read_metrics
 from gua.metrics.write import remove_left_behind, remove_textfile, write_textfile
 from gua.model import Tick
 
