@@ -2,6 +2,8 @@
 
 They only ever shorten the way to yes: what they do not understand is a no, and the library then looks again and finds
 the words. So they may be stricter than the schema, never laxer. Documents are what `json.loads` makes.
+
+They say no as well to what is nested deeply where the schema says nothing of it: what it describes cannot be.
 """
 
 from __future__ import annotations
@@ -11,6 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Check = Callable[[Any], bool]
+
+_NODES = frozenset({dict, list})
+# Half of what `gua_fleet.probes.shape` allows a whole document; no schema describes as many levels by far.
+_MOST_UNDESCRIBED = 50
 
 # What says nothing about the document.
 _REMARKS = frozenset({"description", "title", "$schema", "$id", "$defs"})
@@ -24,6 +30,21 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
+
+
+def is_nested_beyond(document: Any, most: int) -> bool:
+    """Whether there are more than `most` lists and objects within each other."""
+    level = [document] if type(document) in _NODES else []
+    for _ in range(most):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if type(node) is dict else node)
+            if type(child) in _NODES
+        ]
+        if not level:
+            return False
+    return True
 
 
 def quick_check(schema: Mapping[str, Any], formats: Mapping[str, Callable[[str], bool]]) -> Check:
@@ -55,7 +76,7 @@ class _Compiler:
             return lambda value: any(way(value) for way in ways)
         if "type" in keywords:
             return self._typed(schema, keywords - {"type"})
-        return _no if keywords else _yes
+        return _no if keywords else _is_shallow
 
     def _referred(self, place: str) -> Check:
         if place not in self._known:
@@ -73,6 +94,8 @@ class _Compiler:
 
     def _of_kind(self, schema: Mapping[str, Any], keywords: set[str], kinds: frozenset[type]) -> Check:
         if not keywords:
+            if kinds & _NODES:
+                return lambda value: type(value) in kinds and _is_shallow(value)
             return lambda value: type(value) in kinds
         if kinds <= {int, float} and keywords <= {"minimum", "maximum"}:
             low, high = _bounds(schema)
@@ -98,34 +121,46 @@ class _Compiler:
         properties = {name: self.check(part) for name, part in written.items()}
         # nearly all of a report is amounts, so these are looked at without a call for each
         amounts = [
-            (name, *_bounds(written[name])) for name in schema.get("required", ()) if _is_amount(written.get(name))
+            (name, frozenset(_TYPES[written[name]["type"]]), *_bounds(written[name]))
+            for name in schema.get("required", ())
+            if _is_amount(written.get(name))
         ]
-        plain = {name for name, _, _ in amounts}
-        required = [(name, properties.get(name, _yes)) for name in schema.get("required", ()) if name not in plain]
+        plain = {name for name, *_ in amounts}
+        required = [
+            (name, properties.get(name, _is_shallow)) for name in schema.get("required", ()) if name not in plain
+        ]
         optional = [(name, check) for name, check in properties.items() if name not in schema.get("required", ())]
+        described = properties.keys() | set(schema.get("required", ()))
         more = schema.get("additionalProperties", True)
-        others = None if more is True else _no if more is False else self.check(more)
+        other = _is_shallow if more is True else _no if more is False else self.check(more)
 
         def check(value: Any) -> bool:
             if type(value) is not dict:
                 return False
-            for name, low, high in amounts:
+            for name, kinds, low, high in amounts:
                 amount: Any = value.get(name)
-                if type(amount) not in _NUMBERS or not low <= amount <= high:
+                if type(amount) not in kinds or not low <= amount <= high:
                     return False
+            left = len(value) - len(amounts) - len(required)
             for name, part in required:
                 if name not in value or not part(value[name]):
                     return False
             for name, part in optional:
-                if name in value and not part(value[name]):
-                    return False
-            return others is None or all(others(part) for name, part in value.items() if name not in properties)
+                if name in value:
+                    left -= 1
+                    if not part(value[name]):
+                        return False
+            return not left or all(other(value[name]) for name in value.keys() - described)
 
         return check
 
 
 def _is_amount(schema: Any) -> bool:
-    return bool(schema) and schema.get("type") == "number" and set(schema) - _REMARKS <= {"type", "minimum", "maximum"}
+    return (
+        bool(schema)
+        and schema.get("type") in ("number", "integer")
+        and set(schema) - _REMARKS <= {"type", "minimum", "maximum"}
+    )
 
 
 def _bounds(schema: Mapping[str, Any]) -> tuple[float, float]:
@@ -134,6 +169,10 @@ def _bounds(schema: Mapping[str, Any]) -> tuple[float, float]:
 
 def _yes(value: Any) -> bool:
     return True
+
+
+def _is_shallow(value: Any) -> bool:
+    return type(value) not in _NODES or not is_nested_beyond(value, _MOST_UNDESCRIBED)
 
 
 def _no(value: Any) -> bool:

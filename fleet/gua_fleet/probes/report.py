@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from gua.coverage import SLOT_MS
@@ -13,6 +14,7 @@ from gua_fleet.model import Document
 from gua_fleet.probes.probe import Probe
 from gua_fleet.sums import STATE_NAMES
 
+_STATES = itemgetter(*STATE_NAMES)
 # Amounts are rounded to milliseconds one by one, so sums of them may differ by this much.
 _ROUNDING_S = 1.0
 
@@ -72,7 +74,8 @@ def _window_ms(document: Document) -> tuple[int, int]:
 
 
 def _all_states(states: Mapping[str, float]) -> float:
-    return sum(states[name] for name in STATE_NAMES)
+    total: float = sum(_STATES(states))
+    return total
 
 
 def _of_persons(users: Iterable[Mapping[str, Any]]) -> Iterator[float]:

@@ -14,11 +14,10 @@ from gua.errors import UsageError
 from gua.schemas import load_schema
 from gua.text import shown
 from gua.units import parse_time_ms
-from gua_fleet.probes.quick_shape import quick_check
+from gua_fleet.probes.quick_shape import is_nested_beyond, quick_check
 
 # Deeper than any document of ours by far, and shallow enough for every JSON library to write it again.
 MOST_NESTED = 100
-_NODES = frozenset({dict, list})
 
 # No amount, count or size of ours comes near it, and nothing after this point overflows below it.
 _LIMIT = 2**63 - 1
@@ -30,11 +29,11 @@ class Misshapen(ValueError):
 
 def check_shape(document: Any, schema: str) -> None:
     """Raise Misshapen unless `document` has the shape of the agent's `schema` (`gua.report/1`)."""
-    if _is_nested_beyond(document, MOST_NESTED):
-        raise Misshapen("the document is nested beyond reason")
     name = schema.replace("/", ".")
     if _quick(name)(document):
         return
+    if is_nested_beyond(document, MOST_NESTED):
+        raise Misshapen("the document is nested beyond reason")
     from fastjsonschema import JsonSchemaValueException  # only for saying what is wrong: see quick_shape
 
     try:
@@ -82,18 +81,4 @@ def _is_time(text: str) -> bool:
         parse_time_ms(text)
     except UsageError:
         return False
-    return True
-
-
-def _is_nested_beyond(document: Any, most: int) -> bool:
-    level = [document] if type(document) in _NODES else []
-    for _ in range(most):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if type(node) is dict else node)
-            if type(child) in _NODES
-        ]
-        if not level:
-            return False
     return True

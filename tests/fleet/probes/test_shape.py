@@ -187,6 +187,20 @@ def test_users_folded_together_may_have_more_card_time_than_there_was() -> None:
     assert read(altered(many, ("users", 0, "card_s"), 1e9)).outcome is Outcome.OK
 
 
+@pytest.mark.parametrize("path", [(), ("host",), ("cards", 0), ("users", 0), ("hours_of_week", 0, "card_s")])
+@pytest.mark.parametrize(("levels", "outcome"), [(45, Outcome.OK), (90, Outcome.OK), (101, Outcome.BAD_OUTPUT)])
+def test_what_no_schema_describes_may_be_nested_as_far_as_the_rest(
+    path: tuple[Any, ...], levels: int, outcome: Outcome
+) -> None:
+    deep: Any = 0
+    for _ in range(levels - len(path)):
+        deep = [deep]
+    document = altered(GOLDEN, (*path, "unheard"), deep)
+    # the document is a level itself
+    assert read(document).outcome is outcome
+    assert shape._quick("gua.report.1")(document) is (levels < 50)
+
+
 @pytest.mark.parametrize("probe", [DOCTOR_PROBE, SYNC_ONCE_PROBE, PROBE])
 def test_document_nested_beyond_reason_is_refused(probe: Probe) -> None:
     deep: Any = 0
