@@ -137,6 +137,20 @@ class LabHost:
         for state in NSPAWN_STATE.glob(f"*/{self._machine}"):
             state.rmdir() if state.is_dir() else state.unlink()
 
+    def cut(self) -> None:
+        """Pull its network cable: frames to it and from it are lost. `heal` puts it back."""
+        _do("ip", "link", "set", self._link, "down")
+
+    def heal(self) -> None:
+        _do("ip", "link", "set", self._link, "up")
+
+    def freeze(self) -> None:
+        """Nothing in it runs any more; connections are still taken, as by a host that thrashes. `thaw` ends it."""
+        (self._cgroup / "payload" / "cgroup.freeze").write_text("1")
+
+    def thaw(self) -> None:
+        (self._cgroup / "payload" / "cgroup.freeze").write_text("0")
+
     # --- inside ----------------------------------------------------------------------------------------------
 
     def run(self, *command: str, stdin: str | None = None, timeout_s: float = 60) -> str:

@@ -322,6 +322,26 @@ def test_sync_once_goes_by_sudo_without_a_password_and_names_who_may_not(fleet: 
     assert (refused["outcome"], refused["document"]) == ("needs-privilege", None)
 
 
+@pytest.mark.parametrize(("harm", "mend"), [("cut", "heal"), ("freeze", "thaw")])
+def test_a_host_that_is_cut_off_or_frozen_is_named_and_whole_again_afterwards(
+    fleet: Fleet, harm: str, mend: str
+) -> None:
+    """It takes connections, or none, and answers nothing: it costs its own deadline, and the others nothing."""
+    cetus = fleet.lab.hosts["cetus"]
+    getattr(cetus, harm)()
+    try:
+        status, printed, _ = fleet.report("--format", "json", "--timeout", "5s")
+    finally:
+        getattr(cetus, mend)()
+    document = json.loads(printed)
+    silent = next(host for host in document["hosts"] if host["name"] == "cetus")
+    assert (status, silent["card_s"]) == (1, None)
+    assert silent["outcome"].partition(":")[0] in ("unreachable", "timeout")
+    assert_follows_from_scenes(document, answered=("atlas", "boreas"))
+    status, printed, _ = fleet.report("--format", "json")
+    assert (status, json.loads(printed)["hosts"][-1]["outcome"]) == (0, "ok")
+
+
 def test_a_host_without_power_is_named_and_costs_only_itself(fleet: Fleet) -> None:
     fleet.lab.hosts["cetus"].power_off()
     status, printed, _ = fleet.report("--format", "json", "--timeout", "5s")

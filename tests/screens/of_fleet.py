@@ -199,6 +199,13 @@ class _PageWide(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=110, max_help_position=32)
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """As Python 3.13 writes it, on every Python: the value once, behind all names of an option."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
 
 def report_page() -> str:
     """The whole HTML report of the made-up fleet."""

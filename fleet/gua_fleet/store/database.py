@@ -104,11 +104,18 @@ def _sqlite(path: Path, *, create: bool) -> Database:
     # one connection for all threads, which take turns
     database = SqliteDatabase(str(path), thread_safe=False, check_same_thread=False, timeout=_PATIENCE_S)
     database.connect()
-    connection = cast(Any, database).connection()
+    try:
+        _prepare(cast(Any, database).connection(), path)
+    except BaseException:
+        database.close()  # what is no database is found only now
+        raise
+    return database
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if is_network_path(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -16000")
-    return database
 
 
 class _Postgresql(PostgresqlDatabase):

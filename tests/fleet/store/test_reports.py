@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,10 @@ def test_database_put_back_from_a_copy_counts_no_second_twice(tmp_path: Path, se
 
 
 def _make_same_store(whole: Path, copy: Path) -> None:
-    with sqlite3.connect(whole) as one, sqlite3.connect(copy) as other:
+    with closing(sqlite3.connect(whole)) as one, closing(sqlite3.connect(copy)) as other:
         (store_id,) = one.execute("SELECT store_id FROM store").fetchone()
         other.execute("UPDATE store SET store_id = ?", (store_id,))
+        other.commit()
 
 
 def test_host_of_which_the_store_has_nothing_is_left_out(tmp_path: Path, session: Session) -> None:
