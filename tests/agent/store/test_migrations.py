@@ -66,6 +66,7 @@ def test_samples_of_version_1_read_the_same_after_they_were_packed(tmp_path: Pat
     query = f"SELECT {columns} FROM gpu_sample ORDER BY id"
     with sqlite3.connect(path) as connection:
         before = connection.execute(query).fetchall()
+    connection.close()
     with writing(path):
         pass
     with sqlite3.connect(path) as connection:
