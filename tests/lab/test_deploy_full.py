@@ -192,7 +192,6 @@ def test_a_host_that_is_shut_tight_is_served(lab: Lab, site: Site, tmp_path: Pat
     assert (again.status, again.changed["boreas"]) == (0, 0), again.output
     assert tight.play("status.yml", "--limit", "boreas").result("boreas") == "well"
     assert tight.play("undeploy.yml", "--limit", "boreas").result("boreas") == "removed"
-    host.run("umount", "/usr")
 
 
 def test_a_person_who_is_called_like_the_service_user_is_left_alone(lab: Lab, site: Site) -> None:
