@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -13,7 +14,8 @@ from gua.nvml.watermark import Watermark, field_of
 _POINT, _SAMPLES = "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetSamples"
 _GPU_UTILIZATION = 1  # NVML_GPU_UTILIZATION_SAMPLES
 # Member of nvmlValue_t by nvmlValueType_t
-_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
+_SHORT = 6
+_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", _SHORT: "usVal"}
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class UtilReader:
 
 def _percent(value: Any, kind: int) -> float:
     number = getattr(value, _MEMBERS.get(kind, ""), None)
+    if number is None and kind == _SHORT:  # old bindings have no such member; the bytes are there all the same
+        number = ctypes.c_ushort.from_buffer_copy(value).value
     if number is None:
         raise failure(_SAMPLES, "IMPOSSIBLE_VALUE", f"the driver answered a sample of type {kind}")
     if not 0 <= number <= 100:  # also false for NaN

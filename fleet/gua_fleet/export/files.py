@@ -75,6 +75,8 @@ class Parquet:
                     self._arrow.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)
                 ]
                 writer.write_table(self._arrow.Table.from_arrays(arrays, schema=schema))
+            if not count:  # some versions of pyarrow cannot read a file in which nothing was ever written
+                writer.write_table(schema.empty_table())
         return count
 
     def _schema(self, dataset: Dataset) -> Any:
