@@ -11,8 +11,12 @@ from gua.identity.names import CachedLookup, look_up_name, look_up_uid
 from tests.agent.fakes import FakeClock
 
 
+# Much longer than a busy machine needs to run a thread.
+PATIENCE_S = 60.0
+
+
 def wait_for(condition: threading.Event) -> None:
-    assert condition.wait(60)
+    assert condition.wait(PATIENCE_S)
 
 
 def test_real_names_both_ways() -> None:
@@ -30,18 +34,18 @@ def test_answers_and_misses_are_asked_for_once() -> None:
         asked.append(uid)
         return "alice" if uid == 1001 else None
 
-    names = CachedLookup(FakeClock(), look_up)
+    names = CachedLookup(FakeClock(), look_up, wait_s=PATIENCE_S)
     assert [names.get(1001), names.get(1001), names.get(7), names.get(7)] == ["alice", "alice", None, None]
     assert asked == [1001, 7]
 
 
 def test_neither_answers_nor_questions_pile_up() -> None:
-    quick = CachedLookup(FakeClock(), str)
-    assert [quick.get(number) for number in range(10_000)] == list(map(str, range(10_000)))
+    quick = CachedLookup(FakeClock(), str, wait_s=PATIENCE_S)
+    assert [quick.get(number) for number in range(5_000)] == list(map(str, range(5_000)))
     assert len(quick._answers) <= 4096
     open_again = threading.Event()
     hanging = CachedLookup(FakeClock(), lambda number: str(number) if open_again.wait(60) else None, wait_s=0.0)
-    assert not any(hanging.get(number) for number in range(10_000))
+    assert not any(hanging.get(number) for number in range(5_000))
     assert len(hanging._pending) <= 4096
     open_again.set()
 
@@ -53,7 +57,7 @@ def test_a_miss_expires_sooner_than_a_name() -> None:
         asked.append(uid)
         return "alice" if uid == 1001 else None
 
-    names = CachedLookup(clock, look_up)
+    names = CachedLookup(clock, look_up, wait_s=PATIENCE_S)
     for uid in (1001, 7):
         names.get(uid)
     clock.sleep_s(600)
@@ -92,7 +96,9 @@ def test_an_expired_name_is_used_while_the_directory_hangs() -> None:
         return "alice"
 
     names = CachedLookup(clock, look_up, wait_s=0.05)
-    assert names.get(1) == "alice"
+    deadline = time.monotonic() + PATIENCE_S
+    while names.get(1) is None:
+        assert time.monotonic() < deadline
     hang.set()
     clock.sleep_s(4000)
     assert names.get(1) == "alice"
