@@ -10,7 +10,6 @@ from gua.clock import SystemClock
 from gua.identity.names import CachedLookup, look_up_name, look_up_uid
 from tests.agent.fakes import FakeClock
 
-
 # Much longer than a busy machine needs to run a thread.
 PATIENCE_S = 60.0
 
