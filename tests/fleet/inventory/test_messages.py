@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -54,7 +54,9 @@ def test_a_mistake_beside_a_password_does_not_show_it() -> None:
     with pytest.raises(InventoryError) as caught:
         load_inventory("hosts.yml")
     assert "hunter2" not in str(caught.value)
-    assert re.search(r":5:|line [35]\b", str(caught.value))  # some versions name where the list began
+    # Before 2.19 Ansible names the line at which the mapping began, and not the one that does not fit into it.
+    before = tuple(map(int, version("ansible-core").split(".")[:2])) < (2, 19)
+    assert ("line 3, column 5" if before else ":5:") in str(caught.value)
 
 
 def test_two_names_of_one_address_and_many_hosts_with_one_trouble_are_a_line_each() -> None:
