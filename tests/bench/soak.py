@@ -1,6 +1,8 @@
-"""A long run under random faults: a script to look at (`python -m tests.bench.soak [ticks] [seed]`), no test.
+"""A long run under random faults: a script to look at, no test.
 
-Four cards at 50 ms (7,200 ticks take six minutes), through the daemon's own loop, sampling child and database. Every
+    python -m tests.bench.soak [TICKS [SEED [DEADLINE_S]]]     7200, 1 and 6 unless told
+
+Four cards at 50 ms, until so many ticks are taken (7,200: six minutes, and what hangs cost beside), through the daemon's own loop, sampling child and database. Every
 second or so another fault begins or ends: an error, a hang or rubbish on the one card that may be sick, a driver that
 is reloaded, missing or mismatched, a child that is killed or stopped. The three healthy cards may not lose a tick but
 to the driver or the child itself, and everything must be whole within two ticks after such a fault. Ticks that fall
@@ -151,6 +153,10 @@ class Watched:
         self.lost[f"just after a {self.faults.concerned_before} fault" if left_behind else "for no reason"] += blind
         self.worst_recovery = max(self.worst_recovery, self._since_change)
 
+    @property
+    def taken(self) -> int:
+        return sum(self.statuses.values())
+
     def close(self) -> bool:
         return self.source.close()
 
@@ -160,21 +166,22 @@ def children() -> list[int]:
 
 
 class Ends:
-    """Stops after so many seconds."""
+    """Stops once so many ticks are taken."""
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
         yield
 
-    def __init__(self, seconds: float) -> None:
-        self._end_s = time.monotonic() + seconds
+    def __init__(self, watched: Watched, ticks: int) -> None:
+        self._watched, self._ticks = watched, ticks
 
     @property
     def requested(self) -> bool:
-        return time.monotonic() >= self._end_s
+        return self._watched.taken >= self._ticks
 
     def wait(self, seconds: float) -> bool:
-        time.sleep(max(0.0, min(seconds, self._end_s - time.monotonic())))
+        if not self.requested:
+            time.sleep(seconds)
         return self.requested
 
 
@@ -195,11 +202,11 @@ def count_stored(database: Path) -> int:
         )
 
 
-def run(ticks: int, seed: int, folder: Path) -> None:
+def run(ticks: int, seed: int, deadline_s: float, folder: Path) -> None:
     scene, clock = folder / "scene", SystemClock()
     os.environ["LD_LIBRARY_PATH"] = str(build(Path(".cache/nvml_stub")).parent)
     os.environ["GUA_NVML_SCENE"] = str(scene)
-    settings = load_settings(file=None, overrides={"nvml.deadline": ("deadline", f"{DEADLINE_S:g}s")})
+    settings = load_settings(file=None, overrides={"nvml.deadline": ("deadline", f"{deadline_s:g}s")})
     faults = Faults(random.Random(seed), scene)
     faults.save()
     database = folder / "gua.db"
@@ -208,7 +215,7 @@ def run(ticks: int, seed: int, folder: Path) -> None:
         writer.begin_run("daemon", INTERVAL_MS, settings.rule, "soak")
         before = (len(os.listdir("/proc/self/fd")), resident_kb())
         began_s, began_cpu_s = time.monotonic(), sum(os.times()[:4])
-        ends, gate = Ends(ticks * INTERVAL_MS / 1000), PauseGate(database, clock)
+        ends, gate = Ends(watched, ticks), PauseGate(database, clock)
         run_loop(watched, writer, clock, INTERVAL_MS, ends, Notifier(None), gate, MadeUpBus())
         watched.close()
         gate.leave()
@@ -220,7 +227,7 @@ def run(ticks: int, seed: int, folder: Path) -> None:
 def tell(
     watched: Watched, stored: int, took_s: float, cpu_s: float, before: tuple[int, int], after: tuple[int, int]
 ) -> None:
-    taken = sum(watched.statuses.values())
+    taken = watched.taken
     known = taken * len(HEALTHY) - sum(watched.lost.values())
     lines = {
         "seconds": f"{took_s:.0f}",
@@ -240,5 +247,6 @@ def tell(
 
 
 if __name__ == "__main__":
+    given = [*sys.argv[1:], *("7200", "1", f"{DEADLINE_S:g}")[len(sys.argv) - 1 :]]
     with tempfile.TemporaryDirectory() as directory:
-        run(int((sys.argv[1:] or ["7200"])[0]), int((sys.argv[2:] or ["1"])[0]), Path(directory))
+        run(int(given[0]), int(given[1]), float(given[2]), Path(directory))
