@@ -5,9 +5,9 @@ The UUID is the key: after a card dropped off the bus the indexes of the others 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import Optional, Union
 
 from gua.model import (
     READING_HANDLE,
@@ -47,7 +47,7 @@ def reconcile(snapshot: Snapshot, known: Sequence[KnownDevice]) -> Reconciled:
     present = {card.uuid for card in snapshot.cards}
     gone = [device for device in known if device.uuid not in present]
     lost = _match_lost(snapshot, known, gone)
-    absent = _absent_cards(snapshot, gone, lost)
+    absent = _absent_cards(snapshot, known, gone, lost)
     partial = bool(absent or snapshot.lost) or any(_failed(card) for card in snapshot.cards)
     matched = {slot.index for slot in lost.values()}  # the instances of one MIG card share its index
     return Reconciled(
@@ -80,28 +80,45 @@ def _failed(card: CardReading) -> bool:
 
 
 def _absent_cards(
-    snapshot: Snapshot, gone: Sequence[KnownDevice], lost: Mapping[str, LostSlot]
+    snapshot: Snapshot, known: Sequence[KnownDevice], gone: Sequence[KnownDevice], lost: Mapping[str, LostSlot]
 ) -> tuple[CardReading, ...]:
+    moved = moved_to(known, snapshot.cards)
     return tuple(
         _absent(device, lost[device.uuid].reason, lost[device.uuid].fault)
         if device.uuid in lost
         else _absent(device, Reason.CARD_MISSING)
         for device in gone
-        if device.uuid in lost or not is_superseded(device, snapshot.cards, snapshot.mig_parents)
+        if device.uuid in lost or not is_superseded(device, snapshot.cards, snapshot.mig_parents, moved)
     )
 
 
-def is_superseded(device: KnownDevice, cards: Iterable[CardReading], mig_parents: Sequence[str]) -> bool:
+def moved_to(known: Iterable[KnownDevice], cards: Iterable[CardReading]) -> frozenset[str]:
+    """The PCI addresses at which a card answers that was known at another one.
+
+    Bus numbers shift as indexes do, when a card does not come up at boot: such a card takes no other's place.
+    """
+    before = {_board(device): device.pci_bus_id for device in known if device.pci_bus_id is not None}
+    now = {_board(card): card.pci_bus_id for card in cards if card.pci_bus_id is not None}
+    return frozenset(address for board, address in now.items() if before.get(board, address) != address)
+
+
+def _board(card: Union[KnownDevice, CardReading]) -> str:
+    return card.uuid if card.mig is None else card.mig.parent_uuid
+
+
+def is_superseded(
+    device: KnownDevice, cards: Iterable[CardReading], mig_parents: Sequence[str], moved: Collection[str]
+) -> bool:
     """Whether the place of an absent device is taken: by another card in its slot, by the instances that a card
     was split into, or by what a MIG card became after its instance was removed.
 
-    cards: those that answer. mig_parents: see Snapshot.
+    cards: those that answer. mig_parents: see Snapshot. moved: see `moved_to`.
     """
     places = {device.uuid} if device.mig is None else {device.uuid, device.mig.parent_uuid}
     if not places.isdisjoint(mig_parents):
         return True
     for card in cards:
-        if device.pci_bus_id is not None and card.pci_bus_id == device.pci_bus_id:
+        if device.pci_bus_id is not None and card.pci_bus_id == device.pci_bus_id and card.pci_bus_id not in moved:
             return True
         if card.uuid in places or (card.mig is not None and card.mig.parent_uuid in places):
             return True
@@ -133,7 +150,7 @@ def _match_nameless(
     boards: dict[str, list[KnownDevice]] = {}
     for device in gone:
         # The instances of one MIG card share its slot
-        boards.setdefault(device.mig.parent_uuid if device.mig else device.uuid, []).append(device)
+        boards.setdefault(_board(device), []).append(device)
     slots = {slot.index: slot for slot in snapshot.lost}
     matched = _match_by_index(boards, slots) if _indexes_hold(snapshot, known) else {}
     if len(boards) == len(slots):

@@ -119,6 +119,18 @@ def test_an_exchanged_card_is_no_longer_expected() -> None:
     assert absences(Snapshot(cards=(card("NEW", 0, pci="bus-A"),)), known("A", 0)) == {"NEW": None}
 
 
+def test_a_known_card_that_moved_on_the_bus_takes_no_others_place() -> None:
+    """After a reboot without one card the bus may be numbered anew, as indexes are."""
+    shifted = (card("B", 0, pci="bus-A"), card("C", 1, pci="bus-B"))
+    assert absences(Snapshot(cards=shifted), *FOUR[:3]) == {"B": None, "C": None, "A": Reason.CARD_MISSING}
+
+
+def test_a_known_mig_card_that_moved_takes_no_others_place_with_its_new_instances() -> None:
+    before = known("MIG-old", 1, pci="bus-P", mig=Mig("P", "1g.10gb"))
+    after = card("MIG-new", 0, pci="bus-A", mig=Mig("P", "1g.10gb"))
+    assert absences(Snapshot(cards=(after,)), FOUR[0], before) == {"MIG-new": None, "A": Reason.CARD_MISSING}
+
+
 @pytest.mark.parametrize("pci", ["bus-P", None])
 def test_a_card_split_into_instances_is_not_missing(pci: Optional[str]) -> None:
     instance = CardReading("MIG-1", 0, pci, mig=Mig("P", "1g.10gb"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Optional
 
 from gua.clock import SET_CLOCK_MS
 from gua.model import CardReading, CardTick, KnownDevice, Mig, Reason
-from gua.reconcile import is_superseded
+from gua.reconcile import is_superseded, moved_to
 from gua.store.session import Session
 
 _COLUMNS = (
@@ -65,8 +66,12 @@ class Devices:
     ) -> list[tuple[DeviceRow, CardTick]]:
         """Learn from one tick's cards. Gives those still expected, each card once, with their rows."""
         by_uuid = {card.reading.uuid: card for card in cards}
+        readings = {uuid: card.reading for uuid, card in by_uuid.items()}
+        expected = [row.known(None) for row in self.by_uuid.values() if row.retired_at_ms is None]
+        moved = moved_to(expected, _answering(readings))
         noted = [(self._learn(card.reading, ts_ms), card) for card in by_uuid.values()]
-        self._retire_displaced({card.reading.uuid: card.reading for _, card in noted}, mig_parents, ts_ms)
+        self._forget_places(readings, moved)
+        self._retire_displaced(readings, mig_parents, ts_ms)
         return [(row, card) for row, card in noted if row.retired_at_ms is None]
 
     def retire(self, device: int, at_ms: int) -> None:
@@ -98,14 +103,22 @@ class Devices:
         self.by_uuid[row.uuid] = row
         return row
 
+    def _forget_places(self, readings: dict[str, CardReading], moved: Collection[str]) -> None:
+        """Of absent cards whose address is another known card's since the bus was numbered anew."""
+        answering = {reading.uuid for reading in _answering(readings)}
+        for row in self.by_uuid.values():
+            if row.retired_at_ms is None and row.pci_bus_id in moved and row.uuid not in answering:
+                row.pci_bus_id = None
+                self._save(row)
+
     def _retire_displaced(self, readings: dict[str, CardReading], mig_parents: tuple[str, ...], ts_ms: int) -> None:
         """One place holds one card: who was there before, and is not answering now, is gone for good."""
-        answering = [reading for reading in readings.values() if reading.absent is None]
+        answering = _answering(readings)
         for row in self.by_uuid.values():
             own = readings.get(row.uuid)
             # A lost card is in its place, though it does not answer
             gone = own is None or own.absent not in (None, Reason.CARD_LOST)
-            if row.retired_at_ms is None and gone and is_superseded(row.known(None), answering, mig_parents):
+            if row.retired_at_ms is None and gone and is_superseded(row.known(None), answering, mig_parents, ()):
                 self.retire(row.id, ts_ms)
 
     def _take_over(self, row: DeviceRow, reading: CardReading) -> None:
@@ -128,6 +141,10 @@ class Devices:
                 row.id,
             ),
         )
+
+
+def _answering(readings: dict[str, CardReading]) -> list[CardReading]:
+    return [reading for reading in readings.values() if reading.absent is None]
 
 
 def _earlier(first_ms: int, second_ms: int) -> int:

@@ -23,6 +23,17 @@ def test_a_card_swapped_at_its_address_is_retired_and_no_longer_expected(tmp_pat
         assert [one.uuid for one in writer.known_devices()] == ["GPU-new"]
 
 
+def test_a_card_that_is_gone_stays_expected_where_the_others_moved_up_on_the_bus(tmp_path: Path) -> None:
+    first, second, third = (card(f"GPU-{n}", pci=f"0:{n}") for n in range(3))
+    gone = card("GPU-0", absent=Reason.CARD_MISSING)
+    moved = [card("GPU-1", pci="0:0"), card("GPU-2", pci="0:1"), gone]
+    path = write(tmp_path, [*steady(20, first, second, third), *steady(40, *moved, start=20)])
+    with writing(path) as writer:
+        places = {one.uuid: one.pci_bus_id for one in writer.known_devices()}
+    assert places == {"GPU-0": None, "GPU-1": "0:0", "GPU-2": "0:1"}
+    assert hour(path)["card_s"]["unknown"] == 2_400
+
+
 def test_a_missing_card_stays_expected_and_unknown(tmp_path: Path) -> None:
     path = write(tmp_path, [*steady(30, card()), *steady(30, card(absent=Reason.CARD_MISSING), start=30)])
     found = hour(path)
