@@ -39,19 +39,18 @@ class ProcessUseReader:
                 return processes, _worth_telling(exc.fault)
             samples = []
         means = mean_use(self._marks[uuid].take(samples))
-        if not means and not nothing_ran:
+        if not nothing_ran and all(mean is None for mean in means.values()):
             return processes, None
         # The driver lists those only that used the card: whoever is not in a list that has others used nothing.
         return tuple(replace(process, sm_util_pct=means.get(process.pid, 0.0)) for process in processes), None
 
 
-def mean_use(samples: Iterable[Any]) -> Mapping[int, float]:
-    """pid -> mean percent over that process's samples; impossible ones left out. Pure."""
+def mean_use(samples: Iterable[Any]) -> Mapping[int, Optional[float]]:
+    """pid -> mean percent over that process's samples, impossible ones left out; None where all are. Pure."""
     used: dict[int, list[int]] = defaultdict(list)
     for sample in samples:
-        if 0 <= sample.smUtil <= 100:
-            used[int(sample.pid)].append(int(sample.smUtil))
-    return {pid: sum(values) / len(values) for pid, values in used.items()}
+        used[int(sample.pid)] += [int(sample.smUtil)] if 0 <= sample.smUtil <= 100 else []
+    return {pid: sum(values) / len(values) if values else None for pid, values in used.items()}
 
 
 def _worth_telling(fault: Fault) -> Optional[Fault]:

@@ -69,6 +69,14 @@ def test_impossible_figure_is_left_out(read: Callable[..., CardReading]) -> None
     assert _use(read(*uses)) == {WORKER: 20.0, PARKER: 5.0}
 
 
+def test_a_process_whose_every_figure_is_impossible_is_unknown_and_not_without_use(
+    read: Callable[..., CardReading],
+) -> None:
+    read(Use(WORKER, 1, 1))
+    assert _use(read(Use(WORKER, 2, 2**32 - 1), Use(30, 2, 9))) == {WORKER: None, PARKER: 0.0}
+    assert _use(read(Use(WORKER, 3, 2**32 - 1))) == UNKNOWN  # a list in which nothing can be believed
+
+
 def test_card_without_processes_is_not_asked(read_scene: ReadScene) -> None:
     (reading,) = read_scene(Scene(cards=(Card("GPU-a", rules=(Error(CALL, "UNKNOWN"),)),))).cards
     assert (reading.processes, reading.faults) == ((), {})
