@@ -66,11 +66,11 @@ def call(name: str, *args: Any) -> Any:
     try:
         return function(*args)
     except pynvml.NVMLError as exc:
-        raise failure(name, _error_name(exc), _one_line(exc)) from exc
+        raise failure(name, _error_name(exc), one_line(exc)) from exc
     except _LIBRARY_MISMATCH as exc:
         raise failure(name, FUNCTION_NOT_FOUND, "the driver does not have it") from exc
     except Exception as exc:  # pynvml decodes, casts and loads: what that raises is listed nowhere
-        raise failure(name, type(exc).__name__, _one_line(exc)) from exc
+        raise failure(name, type(exc).__name__, one_line(exc)) from exc
 
 
 def call_until_stable(name: str, *args: Any) -> Any:
@@ -102,9 +102,16 @@ def failure(name: str, error: str, message: str) -> CallFailed:
 
 
 def call_text(name: str, *args: Any) -> str:
-    """`call` for a function that gives text: bytes in some versions of the bindings, str in others."""
-    value = call(name, *args)
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    """`call` for a function that gives text. Raises CallFailed, with IMPOSSIBLE_VALUE where it is empty."""
+    return to_text(name, call(name, *args))
+
+
+def to_text(name: str, value: Any) -> str:
+    """The text that the function `name` gave: bytes in some versions of the bindings, str in others."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    if not text.strip():
+        raise failure(name, "IMPOSSIBLE_VALUE", "the driver answered an empty text")
+    return text
 
 
 def call_number(name: str, *args: Any, highest: int) -> int:
@@ -125,5 +132,6 @@ def _error_name(error: Any) -> str:
     return _ERROR_NAMES.get(code, f"ERROR_{code}")
 
 
-def _one_line(exc: Exception) -> str:
+def one_line(exc: Exception) -> str:
+    """What it says, without line breaks."""
     return " ".join(str(exc).split())

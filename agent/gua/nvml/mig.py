@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Union
 
 from gua.model import READING_HANDLE, CardReading, Fault, FaultKind, LostSlot
 from gua.nvml.attempts import Attempts
-from gua.nvml.bindings import GPU_IS_LOST, CallFailed, call
+from gua.nvml.bindings import GPU_IS_LOST, CallFailed, call_number
 from gua.nvml.cards import CardReader, Slot
 from gua.nvml.gpm import GpmReader
 from gua.nvml.instances import FIND, Instance, Place, describe_instance, find_instance, share_out
@@ -16,6 +16,9 @@ from gua.nvml.leave_out import LeaveOut, left_out
 from gua.nvml.processes import Lists, read_lists
 
 Found = Union[CardReading, LostSlot]
+
+# Cards have room for 7. Every position is asked about, so rubbish here would take the time of all other cards.
+_MOST_INSTANCES = 64
 
 
 class MigReader:
@@ -54,7 +57,8 @@ class MigReader:
 
     def _find(self, card: Slot, leave_out: LeaveOut) -> Iterator[Union[Instance, LostSlot]]:
         attempts = Attempts()
-        count = attempts.take(READING_HANDLE, call, "nvmlDeviceGetMaxMigDeviceCount", card.handle)
+        asked = "nvmlDeviceGetMaxMigDeviceCount"
+        count = attempts.take(READING_HANDLE, call_number, asked, card.handle, highest=_MOST_INSTANCES)
         if count is None:
             yield LostSlot(card.index, attempts.faults[READING_HANDLE], card.uuid)
         for position in range(count or 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Optional, Union
@@ -18,7 +19,7 @@ from gua.model import (
 )
 from gua.nvml import bindings
 from gua.nvml.attempts import Attempts
-from gua.nvml.bindings import DRIVER_ERRORS, MIG_ENABLED, CallFailed, call, call_text
+from gua.nvml.bindings import DRIVER_ERRORS, MIG_ENABLED, CallFailed, call, call_number, call_text, one_line, to_text
 from gua.nvml.cards import CardReader, Slot
 from gua.nvml.leave_out import NOTHING, LeaveOut, left_out
 from gua.nvml.mig import MigReader
@@ -26,6 +27,9 @@ from gua.nvml.processes import read_lists, read_pid_max
 from gua.nvml.progress import Progress
 
 Found = Union[CardReading, LostSlot]
+
+# More than any host has; above it a driver has answered rubbish, and asking about each would never end.
+_MOST_CARDS = 1024
 
 
 class NvmlReader:
@@ -57,7 +61,6 @@ class NvmlReader:
             self._nvml_version = attempts.take("nvml", call_text, "nvmlSystemGetNVMLVersion")
         except CallFailed as exc:
             return exc.fault
-        self._pid_max = self._mig.pid_max = read_pid_max()
         return None
 
     def close(self) -> None:
@@ -74,11 +77,13 @@ class NvmlReader:
         leave_out: places (see Position) whose calls do not return -> the call; they are not touched, and are told
         as slots that are UNRESPONSIVE.
         """
+        # At every reading: an administrator may raise it while we run
+        self._pid_max = self._mig.pid_max = read_pid_max()
         self._mig.begin()
         self._enter("")
         try:
-            indexes = range(call("nvmlDeviceGetCount"))
-            found = [entry for index in indexes for entry in self._read_index(index, leave_out)]
+            indexes = range(call_number("nvmlDeviceGetCount", highest=_MOST_CARDS))
+            found = _without_doubles([entry for index in indexes for entry in self._read_index(index, leave_out)])
             fault = _driver_fault(found)
         except CallFailed as exc:
             found, fault = [], exc.fault
@@ -119,7 +124,10 @@ class NvmlReader:
             yield left_out(index, leave_out[uuid], uuid)
             return
         self._enter(uuid)
-        yield from self._read_known(self._describe(handle, uuid, index), leave_out)
+        try:
+            yield from self._read_known(self._describe(handle, uuid, index), leave_out)
+        except Exception as exc:  # noqa: BLE001 - an answer of a shape we do not know costs this card, no other
+            yield LostSlot(index, Fault("gua.nvml.read", type(exc).__name__, FaultKind.FAILED, one_line(exc)), uuid)
 
     def _read_known(self, card: Slot, leave_out: LeaveOut) -> Iterator[Found]:
         mode_fault = self._ask_mig_mode(card)
@@ -163,6 +171,19 @@ class NvmlReader:
         return fault if fault is not None and fault.kind is FaultKind.FAILED else None
 
 
+def _without_doubles(found: Iterable[Found]) -> list[Found]:
+    """The same, where of cards that tell one UUID none is believed: nobody knows whose readings theirs are. Pure."""
+    found = tuple(found)
+    tellers = Counter(entry.uuid for entry in found if isinstance(entry, CardReading))
+    return [entry if isinstance(entry, LostSlot) or tellers[entry.uuid] == 1 else _doubted(entry) for entry in found]
+
+
+def _doubted(card: CardReading) -> LostSlot:
+    assert card.index is not None  # what was just read has its place
+    fault = Fault("nvmlDeviceGetUUID", "NOT_UNIQUE", FaultKind.FAILED, f"another card tells {card.uuid} too")
+    return LostSlot(card.index, fault, None if card.mig is None else card.mig.parent_uuid)
+
+
 def _driver_fault(found: Iterable[Found]) -> Optional[Fault]:
     """The driver-level error that every card met, if there is one; met by one card only, it is that card's fault."""
     first: Optional[Fault] = None
@@ -177,5 +198,5 @@ def _driver_fault(found: Iterable[Found]) -> Optional[Fault]:
 
 def _read_pci_bus_id(handle: Any) -> str:
     """`00000000:17:00.0`, the form nvidia-smi shows."""
-    bus_id = call("nvmlDeviceGetPciInfo", handle).busId
-    return bus_id.decode(errors="replace") if isinstance(bus_id, bytes) else str(bus_id)
+    name = "nvmlDeviceGetPciInfo"
+    return to_text(name, call(name, handle).busId)

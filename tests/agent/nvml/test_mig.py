@@ -259,3 +259,19 @@ def test_compute_instances_of_one_gpu_instance_have_their_own_processes() -> Non
 
 def test_instance_of_unknown_place_keeps_its_own_list() -> None:
     assert _shared([[_entry(1, 7, 0)]], [Place(None, None)], [_entry(1, 7, 0)]) == [[1]]
+
+
+def test_an_impossible_number_of_instances_costs_its_card_and_not_the_time_of_the_others(
+    read_scene: ReadScene,
+) -> None:
+    plain = Card("GPU-a", util=5)
+    snapshot = read_scene(Scene(cards=(plain, Card("GPU-cut", mig_max=2**32 - 1), Card("GPU-b", util=6))))
+    assert _mig_states(snapshot) == {"GPU-a": (5, 0), "GPU-b": (6, 0)}
+    assert [(slot.uuid, slot.fault.error) for slot in snapshot.lost] == [("GPU-cut", "IMPOSSIBLE_VALUE")]
+
+
+def test_instances_that_tell_the_same_uuid_are_lost_with_their_card_named(read_scene: ReadScene) -> None:
+    twins = tuple(Instance("MIG-1", slot=slot, gpu_instance=slot) for slot in range(2))
+    snapshot = read_scene(Scene(cards=(Card("GPU-cut", mig_max=7, instances=(*twins, Instance("MIG-2", slot=2))),)))
+    assert [card.uuid for card in snapshot.cards] == ["MIG-2"]
+    assert {(slot.index, slot.uuid, slot.fault.error) for slot in snapshot.lost} == {(0, "GPU-cut", "NOT_UNIQUE")}

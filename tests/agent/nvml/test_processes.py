@@ -132,6 +132,19 @@ def test_pid_max_is_the_kernels_and_the_highest_of_all_where_unreadable(
     assert read_pid_max() == 32768
 
 
+def test_a_pid_above_what_the_kernel_allowed_when_sampling_began_is_believed(
+    read_card: ReadCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tmp_path / "sys" / "kernel" / "pid_max"
+    limit.parent.mkdir(parents=True)
+    limit.write_text("32768\n")
+    monkeypatch.setenv("GUA_PROCFS_ROOT", str(tmp_path))
+    card = Card("GPU-a", processes=(Process(40_000, GIB),))
+    assert read_card(card).processes is None
+    limit.write_text("4194304\n")  # an administrator raised kernel.pid_max
+    assert read_card(card).processes == (GpuProcess(40_000, ProcessType.COMPUTE, 1024),)
+
+
 def test_list_that_grows_between_the_two_calls_is_asked_again(read_card: ReadCard) -> None:
     reading = read_card(
         Card("GPU-a", processes=(Process(7, GIB),), rules=(Error(COMPUTE, "INSUFFICIENT_SIZE", first=2),))

@@ -84,6 +84,16 @@ def test_card_that_vanishes_shifts_no_history_to_its_neighbour(read_scene: ReadS
     ]
 
 
+def test_of_cards_that_tell_one_uuid_none_is_believed(read_scene: ReadScene) -> None:
+    """Else the readings of the one would be booked as the other's."""
+    snapshot = read_scene(Scene(cards=(Card("GPU-a"), Card("GPU-b", util=7), Card("GPU-a", util=93))))
+    assert [(card.uuid, card.util_pct) for card in snapshot.cards] == [("GPU-b", 7)]
+    assert [(slot.index, slot.uuid, slot.fault.error) for slot in snapshot.lost] == [
+        (0, None, "NOT_UNIQUE"),
+        (2, None, "NOT_UNIQUE"),
+    ]
+
+
 @pytest.mark.parametrize("error", ["GPU_IS_LOST", "UNKNOWN", "NO_PERMISSION"])
 def test_card_without_a_handle_is_a_lost_slot(read_scene: ReadScene, error: str) -> None:
     snapshot = read_scene(Scene(cards=(Card("GPU-a"), Card("GPU-b", rules=(Error(HANDLE, error),)))))
