@@ -17,6 +17,8 @@ from gua.text import decode_bytes
 _HOST_PID_NAMESPACE = "pid:[4026531836]"
 # -1 as the kernel prints it: no login ever, a service or a container.
 _NO_LOGIN_UID = 4294967295
+# What the kernel shows for every uid that the reader's own user namespace has no number for.
+_OVERFLOW_UID = 65534
 # Deeper trees than this are loops or attacks; real ones have a dozen levels.
 _MAX_ANCESTORS = 64
 # A container may mount a hundred thousand things; a thousand lines are this much.
@@ -32,7 +34,8 @@ _STAT_FIELDS = 20  # as many as are looked at; there are fifty
 class ProcessFacts:
     """One process at one moment. start_ticks: with pid and boot id its key (clock ticks since boot).
 
-    owner_uid: the real uid, None when not shown. login_uid: who logged in, None where nobody did or no audit is kept.
+    owner_uid: the real uid, None when not shown, or when our user namespace has no number for it. login_uid: who logged
+    in, None where nobody did or no audit is kept.
     cgroups: the paths it is in; what they tell (see gua.identity.containers) is found once.
     """
 
@@ -148,7 +151,14 @@ class ProcFs:
     def _owner_uid(self, pid: int) -> Optional[int]:
         # Not the directory's owner: that is root for a process that the kernel holds undumpable.
         _, _, line = self._read(f"{pid}/status").partition(b"\nUid:")
-        return _number(line[:80].split(maxsplit=1)[:1])
+        uid = _number(line[:80].split(maxsplit=1)[:1])
+        return None if uid == _OVERFLOW_UID and self._shows_overflow_uid else uid
+
+    @cached_property
+    def _shows_overflow_uid(self) -> bool:
+        """Whether that uid may be anybody: our user namespace (a unit's PrivateUsers=) has no number for it."""
+        ranges = [[int(word) for word in line.split()] for line in self._read("self/uid_map").splitlines()]
+        return bool(ranges) and not any(first <= _OVERFLOW_UID < first + count for first, _, count in ranges)
 
     def _login_uid(self, pid: int) -> Optional[int]:
         uid = _number(self._read(f"{pid}/loginuid").split()[:1])

@@ -35,6 +35,18 @@ found = people.identify([os.getpid(), other.pid])
 print(json.dumps([[who.user_source.value, who.owner_uid, who.start_ticks] for who in found.values()]))
 """
 
+# As a unit with PrivateUsers=yes: only root has a number
+IN_USER_NAMESPACE = ("unshare", "--user", "--map-root-user")
+IDENTIFY_ONE = """
+import sys
+from pathlib import Path
+from gua.clock import SystemClock
+from gua.identity.users import build_identifier
+pid = int(sys.argv[1])
+who = build_identifier(Path("/proc"), SystemClock(), trust_pid_namespace=True).identify([pid])[pid]
+print(who.user, who.owner_uid)
+"""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def namespaces() -> None:
@@ -71,6 +83,22 @@ def test_with_hidepid_a_plain_user_names_his_own_processes_only(tmp_path: Path) 
     own, roots = identify(tmp_path, "trust", "hidden")
     assert own[:2] == ["system", 65534]
     assert roots == ["unknown", None, None]
+
+
+def test_in_a_user_namespace_of_its_own_who_has_no_number_there_is_unknown(tmp_path: Path) -> None:
+    own, other = IN_USER_NAMESPACE, subprocess.Popen(["sleep", "300"], user=65534, group=65534, extra_groups=[])
+    try:
+        done = subprocess.run(
+            [*own, sys.executable, "-c", IDENTIFY_ONE, str(other.pid)],
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=90,
+        )
+    finally:
+        other.kill()
+        other.wait()
+    assert (done.returncode, done.stdout.strip()) == (0, "unknown None"), done.stderr
 
 
 def test_the_doctor_says_why_nobody_is_named(tmp_path: Path) -> None:

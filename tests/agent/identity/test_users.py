@@ -105,6 +105,23 @@ def test_a_process_whose_status_is_hidden_is_unknown(tmp_path: Path) -> None:
     assert (identify(root).user, identify(root).start_ticks) == ("unknown", 100)
 
 
+@pytest.mark.parametrize(
+    ("uid_map", "user"),
+    [
+        ("0 0 1\n998 998 1\n", "unknown"),
+        ("0 0 4294967295\n", "uid:65534"),
+        ("0 100000 65536\n", "uid:65534"),
+        ("", "uid:65534"),
+    ],
+)
+def test_a_uid_that_our_user_namespace_has_no_number_for_is_unknown(tmp_path: Path, uid_map: str, user: str) -> None:
+    """The kernel shows every such process as uid 65534: else all people would be one, called nobody."""
+    root = make_procfs(tmp_path)
+    (root / "self/uid_map").write_text(uid_map)
+    add_process(root, 42, uid=65534)
+    assert identify(root).user == user
+
+
 def test_in_a_foreign_namespace_pids_mean_nothing_unless_trusted(tmp_path: Path) -> None:
     root = make_procfs(tmp_path, namespace=4026532999)
     add_process(root, 42, uid=1001)
