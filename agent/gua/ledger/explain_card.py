@@ -15,7 +15,7 @@ from gua.ledger.tell import gap_info, hold_info, stretch_info, tick_info
 from gua.ledger.which_card import find_device
 from gua.report.amounts import states_of
 from gua.store.codes import STATES
-from gua.store.devices import DeviceRow
+from gua.store.devices import DeviceRow, cut_spans
 from gua.store.evidence_rows import CardTickRow
 from gua.store.ledger import LedgerReader
 from gua.store.reader import StoreReader
@@ -109,6 +109,7 @@ def background_of(reader: StoreReader, device: DeviceRow, window: Span, now_ms: 
         retired_ms=device.retired_at_ms,
         now_ms=now_ms,
         pauses=reader.pauses(window),
+        cut=cut_spans(device, reader.devices(), now_ms),
         lives=reader.ledger().lives(window),
     )
 

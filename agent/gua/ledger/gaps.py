@@ -12,7 +12,8 @@ from gua.store.ledger import LifeRow
 
 @dataclass(frozen=True)
 class Background:
-    """What is known of a card's and the daemons' lives. pauses: when the agent was told not to look.
+    """What is known of a card's and the daemons' lives. pauses: when the agent was told not to look. cut: when the card
+    was cut into MIG instances, and so was not there itself.
 
     known_from_ms: the card's first tick. retired_ms: None while it is expected. now_ms: nothing is later.
     """
@@ -21,12 +22,13 @@ class Background:
     retired_ms: Optional[int]
     now_ms: int
     pauses: Sequence[Span] = ()
+    cut: Sequence[Span] = ()
     lives: Sequence[LifeRow] = ()
 
 
 @dataclass(frozen=True)
 class Gap:
-    """why: `not_known_yet`, `retired`, `paused`, `no_daemon`, `daemon_silent`, `not_sampled`, `future`.
+    """why: `not_known_yet`, `retired`, `in_instances`, `paused`, `no_daemon`, `daemon_silent`, `not_sampled`, `future`.
 
     ended_ms: when the daemon before said it ended. next_ms: when the next one began. None: not known, or there is none.
     """
@@ -82,6 +84,7 @@ def _fixed(span: Span, background: Background) -> Iterator[Gap]:
         ("future", (background.now_ms, far)),
         ("not_known_yet", (-far, background.known_from_ms)),
         ("retired", (far if background.retired_ms is None else background.retired_ms, far)),
+        *(("in_instances", span) for span in background.cut),
         *(("paused", pause) for pause in background.pauses),
     ]
     taken: list[Span] = []

@@ -186,6 +186,7 @@ def gap_words(why: str, ended: Optional[str], following: Optional[str]) -> str:
     return {
         "not_known_yet": "the card had not been seen on this host yet",
         "retired": "the card is retired: it is expected no longer",
+        "in_instances": "the card was cut into MIG instances, each of which was seen as a card of its own",
         "paused": "sampling was paused on request, so nobody looked",
         "daemon_silent": "the daemon stored nothing and never said that it ended: it was killed, or the host was off "
         f"or asleep{then}",

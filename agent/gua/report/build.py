@@ -65,7 +65,7 @@ def build_report(
         from gua.report.timeline import timeline_of  # only pictures need it
 
         shown = {card["uuid"] for card in report["cards"]}
-        report["timeline"] = timeline_of(made.steps, [one for one in made.devices if one.uuid in shown], now_ms)
+        report["timeline"] = timeline_of(made.steps, made.devices, shown, now_ms)
     return report if user is None else narrowed(report, user)
 
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
-from gua.coverage import clip, length_ms
+from gua.coverage import Span, clip, length_ms
 from gua.model import ProcessType, Reason, Rule, State
 from gua.report.amounts import verdict_states
 from gua.report.document import Card, CardMore, HolderNow, Now, rule_info
 from gua.report.window import ReportWindow
 from gua.store.codes import STATES, VERDICTS
 from gua.store.credit import COVERED, ENERGY, ENERGY_MS, SAMPLES
-from gua.store.devices import DeviceRow
+from gua.store.devices import DeviceRow, expected_spans
 from gua.store.reader import HolderRow, NowRow
 from gua.store.sums import WindowSums
 from gua.units import to_iso
 
 
 def cards_of(
-    devices: Iterable[DeviceRow],
+    devices: Sequence[DeviceRow],
     now: Mapping[int, NowRow],
     window: ReportWindow,
     sums: WindowSums,
@@ -34,7 +34,15 @@ def cards_of(
     for (device, verdict), amounts in sums.cards.items():
         by_device[device][verdict] = amounts
     return [
-        _card(row, by_device[row.id], _held(row.id, sums), window, now.get(row.id), own_rules.get(row.id))
+        _card(
+            row,
+            expected_spans(row, devices, window.until_ms),
+            by_device[row.id],
+            _held(row.id, sums),
+            window,
+            now.get(row.id),
+            own_rules.get(row.id),
+        )
         for row in devices
         if row.id in by_device or _lives_in(row, window)
     ]
@@ -47,6 +55,7 @@ def _lives_in(row: DeviceRow, window: ReportWindow) -> bool:
 
 def _card(
     row: DeviceRow,
+    expected: Sequence[Span],
     verdicts: Mapping[int, list[int]],
     held_ms: Mapping[State, int],
     window: ReportWindow,
@@ -55,9 +64,8 @@ def _card(
 ) -> Card:
     observed_ms = sum(amounts[COVERED] for amounts in verdicts.values())
     known_ms = sum(amounts[ENERGY_MS] for amounts in verdicts.values())
-    life = (row.first_seen_ms, window.until_ms if row.retired_at_ms is None else row.retired_at_ms)
     # A clock set back can leave time that was seen before the card was met or after it was retired.
-    expected_ms = max(observed_ms, length_ms(clip(life, window.span)))
+    expected_ms = max(observed_ms, sum(length_ms(clip(span, window.span)) for span in expected))
     return {
         "uuid": row.uuid,
         "index": row.index,

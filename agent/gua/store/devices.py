@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Optional
 
 from gua.clock import SET_CLOCK_MS
+from gua.coverage import Span, subtract
 from gua.model import CardReading, CardTick, KnownDevice, Mig, Reason
 from gua.reconcile import is_superseded, moved_to
 from gua.store.session import Session
@@ -45,6 +46,26 @@ class DeviceRow:
             first_seen_ms=self.first_seen_ms,
             last_seen_ms=last_seen_ms,
         )
+
+
+def cut_spans(row: DeviceRow, rows: Iterable[DeviceRow], until_ms: int) -> list[Span]:
+    """When a card was cut into MIG instances, as far as their rows among `rows` tell. Pure."""
+    if row.mig_parent_uuid is not None:
+        return []
+    return [_life(one, until_ms) for one in rows if one.mig_parent_uuid == row.uuid]
+
+
+def expected_spans(row: DeviceRow, rows: Iterable[DeviceRow], until_ms: int) -> tuple[Span, ...]:
+    """When a card was to be seen: from when it was met until it was retired, or `until_ms`.
+
+    Not while it was cut into instances, which were then expected in its place: a card that is whole again would be
+    counted a second time. Pure.
+    """
+    return subtract(_life(row, until_ms), cut_spans(row, rows, until_ms))
+
+
+def _life(row: DeviceRow, until_ms: int) -> Span:
+    return row.first_seen_ms, until_ms if row.retired_at_ms is None else min(row.retired_at_ms, until_ms)
 
 
 def load_devices(session: Session) -> dict[str, DeviceRow]:

@@ -234,8 +234,10 @@ def test_the_schema_describes_the_fields_of_the_type(shape: Any) -> None:
 
 def test_a_gap_is_cut_where_its_reason_changes() -> None:
     lives = [LifeRow("daemon", 0, 100, "1"), LifeRow("daemon", 200, None, "1"), LifeRow("daemon", 400, None, "1")]
-    background = Background(known_from_ms=0, retired_ms=900, now_ms=1_000, pauses=[(500, 600)], lives=lives)
-    found = gaps_of((-50, 1_100), [(0, 100), (210, 300), (400, 480), (700, 800)], background)
+    background = Background(
+        known_from_ms=0, retired_ms=900, now_ms=1_000, pauses=[(500, 600)], lives=lives, cut=[(750, 780)]
+    )
+    found = gaps_of((-50, 1_100), [(0, 100), (210, 300), (400, 480), (700, 740)], background)
     assert found == [
         Gap(-50, 0, "not_known_yet"),
         Gap(100, 210, "no_daemon", 100, 200),
@@ -243,7 +245,9 @@ def test_a_gap_is_cut_where_its_reason_changes() -> None:
         Gap(480, 500, "not_sampled"),
         Gap(500, 600, "paused"),
         Gap(600, 700, "not_sampled"),
-        Gap(800, 900, "not_sampled"),
+        Gap(740, 750, "not_sampled"),
+        Gap(750, 780, "in_instances"),
+        Gap(780, 900, "not_sampled"),
         Gap(900, 1_000, "retired"),
         Gap(1_000, 1_100, "future"),
     ]
