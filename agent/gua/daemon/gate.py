@@ -23,7 +23,8 @@ _Version = tuple[int, int, int]
 
 
 class PauseGate:
-    """The gate of one database's daemon. A request's end is kept on the monotonic clock from when it was first seen.
+    """The gate of one database's daemon. A request's end is kept from when it was first seen, by the time that
+    passes whatever the wall clock says, also while the machine is suspended.
 
     keep: makes sure before every tick that the database is still this daemon's; raises GuaError when it is not.
     """
@@ -59,7 +60,7 @@ class PauseGate:
         if version != self._version:
             self._version = version
             self._request = None if version is None else self._load()
-        if self._request is not None and self._end_s is not None and self._clock.monotonic_s() >= self._end_s:
+        if self._request is not None and self._end_s is not None and self._passed_s() >= self._end_s:
             self._request = None
             self._remove(version)
         return self._request
@@ -71,8 +72,11 @@ class PauseGate:
             logger.error("%s", exc)
             return None
         left_ms = None if request is None else request.left_ms(self._clock.now_ms())
-        self._end_s = None if left_ms is None else self._clock.monotonic_s() + left_ms / 1000
+        self._end_s = None if left_ms is None else self._passed_s() + left_ms / 1000
         return request
+
+    def _passed_s(self) -> float:
+        return self._clock.monotonic_s() + self._clock.suspended_s()
 
     def _remove(self, version: Optional[_Version]) -> None:
         try:

@@ -153,6 +153,15 @@ def test_a_gate_shows_who_has_the_driver_and_ends_a_pause_by_itself(
     assert not pause_path(database).exists()
 
 
+def test_time_in_which_the_machine_was_suspended_counts_as_paused(
+    gate: PauseGate, database: Path, clock: FakeClock
+) -> None:
+    save_pause(database, PauseRequest(clock.now_ms(), clock.now_ms() + 600_000, "alice"))
+    assert gate.look() is not None
+    clock.suspend(600.0)
+    assert gate.look() is None
+
+
 def test_a_new_request_replaces_the_one_that_stands(gate: PauseGate, database: Path, clock: FakeClock) -> None:
     save_pause(database, PauseRequest(clock.now_ms(), clock.now_ms() + 60_000, "alice"))
     assert gate.look() is not None
