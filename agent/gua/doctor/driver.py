@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Snapshot
+from gua.model import (
+    READING_COMPUTE,
+    READING_MEMORY,
+    READING_UTIL,
+    CardReading,
+    Fault,
+    FaultKind,
+    KnownDevice,
+    LostSlot,
+    MemorySource,
+    Snapshot,
+)
 from gua.reconcile import reconcile
 from gua.text import shown
 
@@ -63,6 +74,10 @@ def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bo
     if failing:
         cure = "look for Xid messages in `dmesg`; the other readings are recorded all the same"
         return Check("nvml", WARN, "; ".join(failing), cure, details)
+    mute = [text for card in snapshot.cards for text in _not_told(card)]
+    if mute:
+        cure = "another driver or nvidia-ml-py may tell it; until then that time is recorded as unknown"
+        return Check("nvml", WARN, f"{'; '.join(mute)}: what is idle there will be unknown", cure, details)
     return Check("nvml", OK, f"{len(snapshot.cards)} cards, driver {snapshot.driver_version or '-'}", None, details)
 
 
@@ -104,6 +119,17 @@ def _without_nvml(fault: Fault, *, gpu_less: bool) -> Check:
 def _failures(card: CardReading) -> list[str]:
     failed = sorted(f"{reading} {f.error}" for reading, f in card.faults.items() if f.kind is FaultKind.FAILED)
     return [f"{_place(card)}: {', '.join(failed)}"] if failed else []
+
+
+def _not_told(card: CardReading) -> list[str]:
+    """What this hardware or driver never says, though no idle card can be told from a held one without it."""
+    needed = {READING_COMPUTE}
+    # An instance has no utilisation of its own where there are no counters: that is told with its state
+    needed |= {READING_UTIL} if card.mig is None else set()
+    needed |= {READING_MEMORY} if card.memory_source is not MemorySource.UNIFIED else set()
+    faults = {key: card.faults[key] for key in sorted(needed & card.faults.keys())}
+    told = [f"{key} {fault.error}" for key, fault in faults.items() if fault.kind is FaultKind.UNSUPPORTED]
+    return [f"{_place(card)}: {', '.join(told)}"] if told else []
 
 
 def check_driver_match(module: Optional[str], snapshot: Snapshot, library: Optional[str] = None) -> Check:

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gua.doctor.driver import check_driver_match, check_nvml, left_alone, read_module_version
-from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, Reason, Snapshot
+from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, MemorySource, Mig, Reason, Snapshot
 
 MISMATCH = Fault("nvmlInit", "LIB_RM_VERSION_MISMATCH", FaultKind.FAILED, "Driver/library version mismatch")
 LOST = Fault("nvmlDeviceGetHandleByIndex_v2", "GPU_IS_LOST", FaultKind.FAILED)
@@ -74,6 +75,27 @@ def test_a_failed_reading_warns_with_its_card_address_and_error() -> None:
     card = CardReading("GPU-a", 3, "00000000:3B:00.0", faults={"util": Fault("x", "UNKNOWN", FaultKind.FAILED)})
     check = check_nvml(Snapshot(cards=(card,)), (), gpu_less=False)
     assert (check.status, check.summary) == ("warn", "card 3 at 00000000:3B:00.0: util UNKNOWN")
+
+
+@pytest.mark.parametrize("key", ["util", "compute_processes", "memory"])
+def test_a_card_that_never_says_what_its_state_needs_is_warned_of(key: str) -> None:
+    """Its time is unknown for ever, so all is not well."""
+    card = CardReading("GPU-a", 3, "0:1", faults={key: Fault("x", "NOT_SUPPORTED", FaultKind.UNSUPPORTED)})
+    check = check_nvml(Snapshot(cards=(card,)), (), gpu_less=False)
+    assert check.status == "warn"
+    assert check.summary == f"card 3 at 0:1: {key} NOT_SUPPORTED: what is idle there will be unknown"
+
+
+@pytest.mark.parametrize(
+    ("key", "card"),
+    [
+        ("util", CardReading("MIG-a", mig=Mig("GPU-a", "1g.10gb"))),
+        ("memory", CardReading("GPU-a", memory_source=MemorySource.UNIFIED)),
+    ],
+)
+def test_what_no_such_card_says_by_design_is_no_warning(key: str, card: CardReading) -> None:
+    card = replace(card, faults={key: Fault("x", "NOT_SUPPORTED", FaultKind.UNSUPPORTED)})
+    assert check_nvml(Snapshot(cards=(card,)), (), gpu_less=False).status == "ok"
 
 
 def test_what_a_card_cannot_say_is_no_fault() -> None:
