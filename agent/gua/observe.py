@@ -119,7 +119,8 @@ def _status(tick: Tick, known: Sequence[KnownDevice], *, history_read: bool) -> 
     """`no-gpu` needs every witness: no card in NVML, none ever known here, none on the bus."""
     unusable = tick.status in (TickStatus.ERROR, TickStatus.UNRESPONSIVE)
     if not tick.cards and not known and not tick.mig_parents and tick.status is not TickStatus.UNRESPONSIVE:
-        gpu_less = history_read and is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root())
+        sysfs = sysfs_root()
+        gpu_less = history_read and is_gpu_less(read_nvidia_devices(sysfs), sysfs, procfs_root())
         return "no-gpu" if gpu_less else "error"
     return "error" if unusable else tick.status.value
 

@@ -63,12 +63,19 @@ def _read(path: Path) -> str:
         return ""
 
 
-def is_gpu_less(devices: Optional[Sequence[PciDevice]], procfs: Path) -> bool:
+def is_gpu_less(devices: Optional[Sequence[PciDevice]], sysfs: Path, procfs: Path) -> bool:
     """Whether this host has no NVIDIA card: none on its bus (or it has no bus), and no driver loaded for one.
 
-    A quiet, valid state; a card without a working driver is not. Trust it only where NVML has no card either.
+    A quiet, valid state; a card without a working driver is not, nor a bus that is hidden from us. Trust it only where
+    NVML has no card either. devices: what `read_nvidia_devices` gave.
     """
-    return not devices and not (procfs / "driver/nvidia/version").exists()
+    looked = devices is not None or _has_no_bus(sysfs)
+    return looked and not devices and not (procfs / "driver/nvidia/version").exists()
+
+
+def _has_no_bus(sysfs: Path) -> bool:
+    """Some boards have none; without sysfs, or the right to look into it, nobody knows."""
+    return os.path.isdir(sysfs / "bus") and not os.path.lexists(sysfs / "bus/pci")
 
 
 def missing_on_nvml(

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from gua.model import CardReading, Mig, Reason
-from gua.pci import PciDevice, missing_on_nvml, read_nvidia_devices, sysfs_root
+from gua.pci import PciDevice, is_gpu_less, missing_on_nvml, read_nvidia_devices, sysfs_root
 
 
 def add_device(root: Path, address: str, *, vendor: str = "0x10de", klass: str = "0x030200", driver: str = "") -> Path:
@@ -32,6 +32,23 @@ def test_a_bus_without_nvidia_is_empty_and_no_bus_is_unknown(tmp_path: Path) -> 
     assert read_nvidia_devices(tmp_path) is None
     add_device(tmp_path, "0000:00:00.0", vendor="0x8086")
     assert read_nvidia_devices(tmp_path) == ()
+
+
+def test_a_host_is_without_a_card_only_where_its_bus_could_be_looked_at(tmp_path: Path) -> None:
+    """A container may hide all of sysfs: then a card whose driver is broken would read as none."""
+
+    def gpu_less() -> bool:
+        return is_gpu_less(read_nvidia_devices(tmp_path), tmp_path, tmp_path)
+
+    assert not gpu_less()
+    (tmp_path / "bus").mkdir()
+    assert gpu_less()  # a board that has no PCI bus
+    (tmp_path / "bus/pci").mkdir()
+    assert not gpu_less()  # a bus that shows no devices, not even none
+    (tmp_path / "bus/pci/devices").mkdir()
+    assert gpu_less()
+    add_device(tmp_path, "0000:3b:00.0")
+    assert not gpu_less()
 
 
 def test_a_device_that_leaves_while_it_is_read_is_no_card(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def _nothing_there(location: Location) -> GuaError:
     from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
 
     devices = read_nvidia_devices(sysfs_root())
-    if devices is not None and is_gpu_less(devices, procfs_root()):
+    if devices is not None and is_gpu_less(devices, sysfs_root(), procfs_root()):
         return NoGpu(f"no database at {location}, and no NVIDIA device on this host's PCI bus: nothing to report")
     return DatabaseMissing(f"no database at {location}: run `gua daemon` first")
 

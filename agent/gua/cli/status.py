@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     settings = open_settings(options)
     location = locate_database(options, settings)
     asks = options.format == "json" or options.frame is not None
-    gpu_less = is_gpu_less(read_nvidia_devices(sysfs_root()), procfs_root())
+    gpu_less = is_gpu_less(read_nvidia_devices(sysfs_root()), sysfs_root(), procfs_root())
     status: dict[str, Any] = read_status(
         location.path,
         SystemClock(),

@@ -100,7 +100,7 @@ def _own_samples(path: Path, settings: Settings, clock: Clock, interval_ms: int)
 
     known, why = _known(path)
     devices = read_nvidia_devices(sysfs_root())
-    if not known and devices is not None and is_gpu_less(devices, procfs_root()):
+    if not known and devices is not None and is_gpu_less(devices, sysfs_root(), procfs_root()):
         raise NoGpu("no NVIDIA device on this host's PCI bus: nothing to show; --fake shows a made-up host")
     notes = ("No gua daemon runs here, so this samples itself and stores nothing.", *why)
     source = open_source(settings, clock, fake=False)

@@ -32,7 +32,7 @@ class PciBus:
         self._troubles: frozenset[str] = frozenset()
 
     def has_no_gpu(self) -> bool:
-        return is_gpu_less(read_nvidia_devices(self._sysfs), self._procfs)
+        return is_gpu_less(read_nvidia_devices(self._sysfs), self._sysfs, self._procfs)
 
     def troubles(self, tick: Tick) -> frozenset[str]:
         if tick.status not in (TickStatus.OK, TickStatus.PARTIAL):

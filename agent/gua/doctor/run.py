@@ -118,11 +118,12 @@ def _ask_modes(snapshot: Snapshot, dev: Path, timeout_s: float) -> Optional[mode
 
 def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted: bool) -> list[Check]:
     procfs = procfs_root()
-    devices = read_nvidia_devices(sysfs_root())
+    sysfs = sysfs_root()
+    devices = read_nvidia_devices(sysfs)
     module = driver.read_module_version(procfs)
     snapshot, history = seen.snapshot, seen.storage.history
     # A card that died in a reboot is on no bus any more, and loads no driver: the history alone knows of it
-    gpu_less = is_gpu_less(devices, procfs) and not history.known
+    gpu_less = is_gpu_less(devices, sysfs, procfs) and not history.known
     mounts = _mountinfo(procfs)
     return [
         host.check_os(),

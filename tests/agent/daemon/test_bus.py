@@ -34,6 +34,7 @@ def test_the_bus_is_read_again_after_ten_minutes(tmp_path: Path) -> None:
 
 
 def test_a_host_without_a_card_has_none(tmp_path: Path) -> None:
+    (tmp_path / "bus/pci/devices").mkdir(parents=True)
     assert PciBus(tmp_path, tmp_path, FakeClock()).has_no_gpu()
     add_device(tmp_path, "0000:3b:00.0")
     assert not PciBus(tmp_path, tmp_path, FakeClock()).has_no_gpu()
