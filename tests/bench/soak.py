@@ -2,11 +2,12 @@
 
     python -m tests.bench.soak [TICKS [SEED [DEADLINE_S]]]     7200, 1 and 6 unless told
 
-Four cards at 50 ms, until so many ticks are taken (7,200: six minutes, and what hangs cost beside), through the daemon's own loop, sampling child and database. Every
-second or so another fault begins or ends: an error, a hang or rubbish on the one card that may be sick, a driver that
-is reloaded, missing or mismatched, a child that is killed or stopped. The three healthy cards may not lose a tick but
-to the driver or the child itself, and everything must be whole within two ticks after such a fault. Ticks that fall
-out because a stopped child is waited for, or because this machine is busy, are nobody's: they are not taken.
+Four cards at 50 ms, until so many ticks are taken (7,200: six minutes, and what hangs cost beside), through the
+daemon's own loop, sampling child and database. Every second or so another fault begins or ends: an error, a hang or
+rubbish on the one card that may be sick, a driver that is reloaded, missing or mismatched, a child that is killed or
+stopped. The three healthy cards may not lose a tick but to the driver or the child itself, and everything must be
+whole within two ticks after such a fault. Ticks that fall out because a stopped child is waited for, or because this
+machine is busy, are nobody's: they are not taken.
 """
 
 from __future__ import annotations
