@@ -88,6 +88,11 @@ def test_config_check_names_file_line_key_and_cure_or_says_it_is_right(site: Pat
     assert _run(site, "version").returncode == 0
 
 
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(site: Path) -> None:
+    (site / "gua-fleet.yml").write_text("\ufeff" + YAML, encoding="utf-8")
+    assert _run(site, "config", "check").stdout == "gua-fleet.yml: right; 1 name mapped, 0 excuses\n"
+
+
 def test_passwords_are_never_asked_where_nobody_is(site: Path) -> None:
     for option, words in (("--ask-pass", "SSH password"), ("-K", "sudo password"), ("-J", "vault password")):
         # an inventory that needs no vault does not make the question needless: it was asked to be asked
