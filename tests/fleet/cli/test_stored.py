@@ -144,6 +144,8 @@ def test_export_writes_the_history_and_says_how_much(command: Command, store: st
     assert {one["name"] for one in manifest["datasets"] if one["rows"]} >= {"card_slots", "samples", "hosts"}
     again = command("export", "--csv", "out", "--store", store)
     assert "0 of them new" in again.out
+    told = command("export", "--csv", "out", "--store", store, "--json")
+    assert (told.status, told.document) == (0, json.loads(Path("out/manifest.json").read_text()))
 
 
 def test_export_to_a_folder_of_something_else_is_refused(command: Command, store: str, tmp_path: Path) -> None:
