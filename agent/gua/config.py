@@ -232,8 +232,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
+        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors begin a file with a mark
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}; it should be readable by everybody") from exc
     except RecursionError as exc:

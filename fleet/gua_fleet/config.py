@@ -134,6 +134,15 @@ class Key:
     def variable(self) -> str:
         return f"GUA_FLEET_{self.name}".upper()
 
+    @property
+    def field(self) -> str:
+        """Its name in FleetConfig and in documents, with the unit (`timeout_s`)."""
+        return _FIELDS.get(self.name, self.name)
+
+    @property
+    def option(self) -> str:
+        return f"--{self.name}".replace("_", "-")
+
 
 KEYS: tuple[Key, ...] = (
     Key("hosts", _paths, "see below", "the inventory, or a list of inventories; paths count from this file"),

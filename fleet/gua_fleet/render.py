@@ -28,11 +28,12 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int |
     columns: long cells go on in further lines so that the table is no wider, as far as that makes sense; None: one
     line for each row, for programs.
     """
-    cells = _cells(rows)
+    cells, above = _cells(rows), list[list[str]]()
     if columns is not None:
         widths = _widths(headers, cells, columns)  # once, not for each row: a fleet has thousands
         cells = [line for row in cells for line in _broken(row, widths)]
-    return "\n".join(table_lines(headers, cells, align or "l" * len(headers), gap=_GAP)) + "\n"
+        *above, headers = _broken(headers, widths)
+    return "\n".join(table_lines(headers, cells, align or "l" * len(headers), gap=_GAP, above=above)) + "\n"
 
 
 def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -> bool:
@@ -55,9 +56,19 @@ def _total(widths: Sequence[int]) -> int:
 def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]], columns: int) -> list[int]:
     """The width of each column: what it needs, the widest ones less until the table fits."""
     widths = _needed(headers, cells)
-    while _total(widths) > columns and max(widths) > _LEAST:
-        widths[widths.index(max(widths))] -= 1
+    if _total(widths) <= columns:
+        return widths
+    least = [min(_LEAST, max(map(_longest_word, column))) for column in zip(headers, *cells, strict=True)]
+    while _total(widths) > columns:
+        spare = [place for place, width in enumerate(widths) if width > least[place]]
+        if not spare:
+            break
+        widths[max(spare, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(wcswidth, cell.split()), default=0)
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:

@@ -16,7 +16,9 @@ from gua_fleet.rows import Table
 from gua_fleet.rows_stored import reported
 
 DEFAULT_WIDTH = 100
-_MIN_WIDTH = 80
+_MIN_WIDTH = 60
+# Names are cut for no place narrower than this: there, columns go first.
+_NAMES_WIDTH = 80
 
 # The sections that `--by` picks from, in the order they are shown.
 SECTIONS = ("model", "host", "user", "group")
@@ -33,16 +35,17 @@ def render_fleet(
 ) -> str:
     """The whole fleet report as text, a newline at its end.
 
-    width: columns to fit in, taken as at least 80; unicode: block characters, else ASCII. by: which of SECTIONS, and
+    width: columns to fit in, taken as at least 60; unicode: block characters, else ASCII. by: which of SECTIONS, and
     nothing else but the headline and who did not answer; empty: everything. heat: the state shown beside `active`.
     """
     look = Look(unicode=unicode, colour=colour)
     columns = max(width, _MIN_WIDTH)
+    room = max(columns, _NAMES_WIDTH)
     parts = {
-        "model": lambda: _table(rows.model_table(document, columns), columns, look),
-        "host": lambda: _table(rows.host_table(document, columns), columns, look),
+        "model": lambda: _table(rows.model_table(document, room), columns, look),
+        "host": lambda: _table(rows.host_table(document, room), columns, look),
         "user": lambda: _users(document, columns, look),
-        "group": lambda: _table(rows.group_table(document, columns), columns, look),
+        "group": lambda: _table(rows.group_table(document, room), columns, look),
     }
     picked = [parts[name]() for name in SECTIONS if not by or name in by]
     sections = [
@@ -73,7 +76,7 @@ def _title(document: Document, columns: int, look: Look) -> list[str]:
     doubt = rows_text.silent_hosts(document) or document["apart"]
     return [
         look.bold("GPU use of the fleet"),
-        rows_text.period_text(document),
+        *wrapped(rows_text.period_text(document), columns),
         *(map(look.warn, answered) if doubt else answered),
         *wrapped(rows_now.free_text(document), columns, hanging="  "),
     ]
@@ -94,20 +97,37 @@ def _table(table: Table, columns: int, look: Look) -> list[str]:
     """Title, table and what was left out; nothing at all for a table without rows. Closer together where it must be."""
     if not table.rows:
         return []
-    laid_out = table_lines(table.headers, table.rows, table.align)
-    if max(map(wcswidth, laid_out)) > columns:
-        laid_out = table_lines(table.headers, table.rows, table.align, gap=" ")
+    laid_out, gone = _fitted(table, columns)
     lines = [look.bold(table.title), *laid_out]
-    return [*lines, f"and {table.more} more; --format json, csv and html have all of them."] if table.more else lines
+    if gone:
+        lines += wrapped(f"No room here for {', '.join(gone)}.", columns)
+    if table.more:
+        lines += wrapped(f"and {table.more} more; --format json, csv and html have all of them.", columns)
+    return lines
+
+
+def _fitted(table: Table, columns: int) -> tuple[list[str], list[str]]:
+    """The table's lines, as narrow as they must be and can, and the headers of the columns that had to go."""
+    gone = list[str]()
+    while True:
+        for gap in ("  ", " "):
+            lines = table_lines(table.headers, table.rows, table.align, gap=gap)
+            if max(map(wcswidth, lines)) <= columns:
+                return lines, gone
+        left = [header for header in table.spare if header in table.headers]
+        if not left:
+            return lines, gone
+        gone.append(left[0])
+        table = table.without(left[0])
 
 
 def _users(document: Document, columns: int, look: Look) -> list[str]:
-    lines = _table(rows.user_table(document, columns), columns, look)
+    lines = _table(rows.user_table(document, max(columns, _NAMES_WIDTH)), columns, look)
     return [*lines, *wrapped(rows_text.users_basis(document), columns)] if lines else []
 
 
 def _energy(document: Document, columns: int, look: Look) -> list[str]:
-    lines = _table(rows.energy_table(document, columns), columns, look)
+    lines = _table(rows.energy_table(document, max(columns, _NAMES_WIDTH)), columns, look)
     return [*lines, *wrapped(rows_text.ENERGY_BASIS, columns)] if lines else []
 
 
@@ -124,19 +144,25 @@ def _heat_map(document: Document, columns: int, look: Look, heat: str) -> list[s
 
 
 def _holds(document: Document, columns: int, look: Look) -> list[str]:
-    lines = _table(rows_now.hold_table(document, columns), columns, look)
+    lines = _table(rows_now.hold_table(document, max(columns, _NAMES_WIDTH)), columns, look)
     notes = [*rows_now.excuse_lines(document), *rows_now.not_measurable_lines(document)]
-    lines += [line for note in notes for line in wrapped(note, columns, hanging="  ")]
-    return lines
+    return lines + _wrapped_all(notes, columns)
 
 
 def _free(document: Document, columns: int, look: Look) -> list[str]:
     if any(host["from_store"] for host in document["hosts"]) and not any(map(reported, document["hosts"])):
         return []  # the store knows of no card what it does now
-    table = _table(rows_now.free_table(document, columns), columns, look) or [look.bold("Free now"), "No card."]
-    return [*table, *wrapped(rows_text.FREE_BASIS, columns), *rows_now.scheduler_lines(document)]
+    table = _table(rows_now.free_table(document, max(columns, _NAMES_WIDTH)), columns, look) or [
+        look.bold("Free now"),
+        "No card.",
+    ]
+    return [*table, *wrapped(rows_text.FREE_BASIS, columns), *_wrapped_all(rows_now.scheduler_lines(document), columns)]
 
 
 def _lines(title: str, texts: list[str], columns: int, look: Look) -> list[str]:
-    lines = [line for text in texts for line in wrapped(text, columns, hanging="  ")]
+    lines = _wrapped_all(texts, columns)
     return [look.bold(title), *lines] if lines else []
+
+
+def _wrapped_all(texts: list[str], columns: int) -> list[str]:
+    return [line for text in texts for line in wrapped(text, columns, hanging="  ")]

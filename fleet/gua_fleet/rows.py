@@ -7,7 +7,7 @@ Unknown prints "-", zero prints "0". Names that come from workloads or hosts are
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gua.model import State
@@ -35,6 +35,7 @@ class Table:
     """headers and rows have one cell per letter of `align` (l or r). more: how many rows were left out.
 
     bars: one for each row, for places that can draw; None where nothing is known. Empty: nothing to draw.
+    spare: headers of the columns that go first, in this order, where the table is wider than its place.
     """
 
     title: str
@@ -43,6 +44,17 @@ class Table:
     align: str
     more: int = 0
     bars: tuple[Amounts | None, ...] = ()
+    spare: tuple[str, ...] = ()
+
+    def without(self, header: str) -> Table:
+        """The table without that column."""
+        gone = self.headers.index(header)
+        return replace(
+            self,
+            headers=self.headers[:gone] + self.headers[gone + 1 :],
+            rows=tuple(row[:gone] + row[gone + 1 :] for row in self.rows),
+            align=self.align[:gone] + self.align[gone + 1 :],
+        )
 
 
 def split(states: Mapping[str, float], expected: float) -> Amounts:
@@ -95,7 +107,7 @@ def _headline_table(title: str, sums: tuple[dict[str, float], float], seen_cards
     headers: tuple[str, ...] = ("state", "share (bounds)", "GPU-hours", "equivalent cards")
     if seen_cards is None:
         return Table(title, (*headers[:2], "slice-hours"), tuple(row[:3] for row in rows), "llr")
-    return Table(title, headers, tuple(rows), "llrr")
+    return Table(title, headers, tuple(rows), "llrr", spare=("equivalent cards",))
 
 
 def model_table(document: Document, columns: int | None = WIDE) -> Table:
@@ -104,7 +116,7 @@ def model_table(document: Document, columns: int | None = WIDE) -> Table:
     headers = ("model", "cards", *_STATE_HEADERS)
     figures = [(count(row["cards"]), *_state_cells(row["card_s"], row["expected_card_s"])) for row in ordered]
     rows = beside([_kind(row) for row in ordered], headers, figures, columns)
-    return Table("By model", headers, rows, "lr" + _STATE_ALIGN, bars=_bars(ordered))
+    return Table("By model", headers, rows, "lr" + _STATE_ALIGN, bars=_bars(ordered), spare=_STATE_SPARE)
 
 
 def energy_table(document: Document, columns: int | None = WIDE) -> Table:
@@ -119,7 +131,8 @@ def energy_table(document: Document, columns: int | None = WIDE) -> Table:
         )
         for row in known
     ]
-    return Table("Energy", headers, beside([_kind(row) for row in known], headers, figures, columns), "lrrrrr")
+    rows = beside([_kind(row) for row in known], headers, figures, columns)
+    return Table("Energy", headers, rows, "lrrrrr", spare=(headers[-1], State.TRULY_IDLE.value))
 
 
 def host_table(document: Document, columns: int | None = WIDE) -> Table:
@@ -132,7 +145,7 @@ def host_table(document: Document, columns: int | None = WIDE) -> Table:
         figures.append((outcome_cell(host), count(host["cards"]), *cells))
         bars.append(None if states is None else split(states, coverage["expected_card_s"]))
     rows = beside_short([host["name"] for host in document["hosts"]], headers, figures, columns)
-    return Table("By host", headers, rows, "llr" + _STATE_ALIGN[:5], bars=tuple(bars))
+    return Table("By host", headers, rows, "llr" + _STATE_ALIGN[:5], bars=tuple(bars), spare=_STATE_SPARE)
 
 
 def user_table(document: Document, columns: int | None = WIDE, top: int | None = _TOP_USERS) -> Table:
@@ -153,7 +166,7 @@ def user_table(document: Document, columns: int | None = WIDE, top: int | None =
     ]
     rows = beside([shown(user["user"]) for user in users[:top]], headers, figures, columns)
     more = len(users) - len(rows)
-    return Table("By user", headers, rows, "l" + "r" * (len(headers) - 1), more=more)
+    return Table("By user", headers, rows, "l" + "r" * (len(headers) - 1), more=more, spare=("kWh", "share hours"))
 
 
 def group_table(document: Document, columns: int | None = WIDE) -> Table:
@@ -164,7 +177,7 @@ def group_table(document: Document, columns: int | None = WIDE) -> Table:
         for row in document["groups"]
     ]
     rows = beside_short([row["name"] for row in document["groups"]], headers, figures, columns)
-    return Table("By group", headers, rows, "lrr" + _STATE_ALIGN, bars=_bars(document["groups"]))
+    return Table("By group", headers, rows, "lrr" + _STATE_ALIGN, bars=_bars(document["groups"]), spare=_STATE_SPARE)
 
 
 def energy_cell(joules: float | None, known_s: float, of_s: float) -> str:
@@ -184,6 +197,8 @@ def kwh(joules: float) -> str:
 
 _STATE_HEADERS = ("active", "idle-held", "truly-idle", "unknown", "seen", "GPU-h")
 _STATE_ALIGN = "rlrrrr"
+# What follows from the others goes before what tells how far they can be believed.
+_STATE_SPARE = ("truly-idle", "GPU-h", "unknown")
 
 
 def _state_cells(states: Mapping[str, float], expected: float) -> tuple[str, ...]:

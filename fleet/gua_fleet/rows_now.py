@@ -80,7 +80,7 @@ def free_table(document: Document, columns: int | None = WIDE) -> Table:
     (width,) = rooms([["host", *map(shown, hosts)]], list(zip(headers[1:], *figures, strict=True)), columns)
     names = short_names(list(dict.fromkeys(hosts)), width)
     rows = tuple((names[host], *cells) for host, cells in zip(hosts, figures, strict=True))
-    return Table("Free now", headers, rows, "llrrlr")
+    return Table("Free now", headers, rows, "llrrlr", spare=("longest for", "free"))
 
 
 def hold_table(document: Document, columns: int | None = WIDE, top: int | None = _TOP_HOLDS) -> Table:
@@ -111,7 +111,7 @@ def hold_table(document: Document, columns: int | None = WIDE, top: int | None =
         )
         for hold, (card, *rest) in zip(listed, figures, strict=True)
     )
-    return Table("Holds now", headers, rows, "llrlrrr", more=len(holds) - len(rows))
+    return Table("Holds now", headers, rows, "llrlrrr", more=len(holds) - len(rows), spare=("memory", "held for"))
 
 
 def current_holds(document: Document) -> list[Mapping[str, Any]]:

@@ -8,12 +8,15 @@ from gua.report.cells import UNKNOWN
 from gua.text import shown
 from gua.units import format_duration, to_iso
 from gua_fleet.show import one_line
-from gua_fleet.store.care import HostInfo, Info
+from gua_fleet.store.care import Gone, HostInfo, Info
+from gua_fleet.store.forgotten import Forgot
 from gua_fleet.view import Section, View
 
 SCHEMA = "gua.fleet-store-info/1"
 CHECK_SCHEMA = "gua.fleet-store-check/1"
 VACUUM_SCHEMA = "gua.fleet-store-vacuum/1"
+FORGET_SCHEMA = "gua.fleet-forget/1"
+FORGET_USER_SCHEMA = "gua.fleet-forget-user/1"
 _DAY_MS = 86_400_000
 _MB = 1e6
 _COLUMNS = ("name", "outcome", "asked_at", "pulled_at", "histories", "first_day", "last_day", "ticks")
@@ -61,6 +64,32 @@ def vacuum_view(before: int, after: int, *, place: str) -> View:
         lines=[f"{place}: {before / _MB:,.1f} MB before, {after / _MB:,.1f} MB now"],
         columns=tuple(sizes),
         flat=[sizes],
+    )
+
+
+def forget_view(host: str, gone: Gone, *, dry_run: bool, place: str) -> View:
+    """What of a host went, or with `dry_run` would go. place: fit to be shown."""
+    amounts = {"host": host, "histories": gone.histories, "rows": gone.rows, "dry_run": dry_run}
+    histories = "1 history" if gone.histories == 1 else f"{gone.histories} histories"
+    verb = "would go" if dry_run else "are gone"
+    return View(
+        {"schema": FORGET_SCHEMA, "store": place, **amounts},
+        lines=[f"{one_line(host)}: {histories} with {gone.rows:,} rows {verb}"],
+        columns=tuple(amounts),
+        flat=[amounts],
+    )
+
+
+def forget_user_view(user: str, forgot: Forgot, *, place: str) -> View:
+    """Where a person was named, and is not any more. place: fit to be shown."""
+    hosts = len(forgot.hosts)
+    where = f"was named on {hosts} host{'' if hosts == 1 else 's'}" if hosts else "was not named here"
+    amounts = {"user": user, "hosts": list(forgot.hosts), "names": forgot.names}
+    return View(
+        {"schema": FORGET_USER_SCHEMA, "store": place, **amounts},
+        lines=[f"{one_line(user)} {where}; the time is now that of `(expired)`, and no pull brings the name back"],
+        columns=tuple(amounts),
+        flat=[{**amounts, "hosts": " ".join(forgot.hosts)}],
     )
 
 

@@ -117,6 +117,10 @@ def test_a_file_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
         load_settings(file=file, environ={})
 
 
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    assert load(tmp_path, '\ufeff[daemon]\r\ninterval = "3s"\r\n').interval_ms == 3_000
+
+
 def test_a_file_nested_without_end_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"agent\.toml: .*nested"):
         load(tmp_path, "x = " + "[" * 100_000)

@@ -30,6 +30,15 @@ def test_table_for_people_is_no_wider_than_the_screen_and_loses_no_word(columns:
     assert {"deploy", "gpu01", "ansible-playbook", "PATH:"} <= set(text.split())
 
 
+def test_headers_of_narrow_figures_go_on_in_further_lines_above_the_rule() -> None:
+    headers = ("host", "newest sample", "last day seen", "cards", "version", "enrolled")
+    lines = table(headers, [("gpu01", "34 min ago", "98 %", 8, "0.1.0", "no")], 46).splitlines()
+    assert max(map(wcswidth, lines)) <= 46
+    rule = next(place for place, line in enumerate(lines) if set(line) == {"-"})
+    assert sorted(" ".join(lines[:rule]).split()) == sorted(" ".join(headers).split())
+    assert {"34", "min", "ago"} <= set(" ".join(lines[rule + 1 :]).split())
+
+
 def test_table_that_cannot_fit_is_still_a_table() -> None:
     assert max(map(wcswidth, table(HEADERS, ROWS, 10).splitlines())) < 60
 

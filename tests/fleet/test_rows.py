@@ -58,6 +58,17 @@ def test_fleet_without_block_characters_is_ascii_and_fits(fleet: Document) -> No
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("unicode", [True, False])
+def test_fleet_on_a_narrow_screen_leaves_columns_out_and_says_which(fleet: Document, unicode: bool) -> None:
+    lines = render_fleet(fleet, width=60, unicode=unicode).splitlines()
+    assert max(map(wcswidth, lines)) <= 60
+    (headers,) = (line.split() for line in lines if line.startswith("host ") and "outcome" in line)
+    assert headers == ["host", "outcome", "cards", "active", "idle-held", "seen"]
+    assert "No room here for truly-idle, unknown." in lines
+    assert render_fleet(fleet, width=40, unicode=unicode).splitlines() == lines
+    assert "No room" not in render_fleet(fleet, width=80)
+
+
 def test_fleet_fits_its_default_width(fleet: Document) -> None:
     assert max(map(wcswidth, render_fleet(fleet).splitlines())) <= 100
 
@@ -207,7 +218,7 @@ def test_short_names_fit_and_never_make_two_hosts_look_alike(names: list[str], c
     assert list(short.values()) == (names if cells is None else cells)
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [60, 80, 100])
 def test_sixty_hosts_with_long_names_stay_apart_within_the_screen(width: int) -> None:
     names = [f"gpu-compute-node-{number:04d}.cluster.example.org" for number in range(60)]
     results = [

@@ -7,7 +7,11 @@ import time
 import uuid
 from pathlib import Path
 
+from tests.lab.link import Link
+from tests.lab.machine import HostFailed, do
 from tests.lab.slot import NSPAWN_STATE, Slot, kill_cgroup
+
+__all__ = ["HostFailed", "LabHost"]
 
 BOOT_DEADLINE_S = 120.0
 
@@ -21,10 +25,6 @@ exec systemd-nspawn "$@"
 """
 
 
-class HostFailed(Exception):
-    """A lab host did not do what was asked; the text names it and says what it printed."""
-
-
 class LabHost:
     """A host of `slot`. `name` is its host name and inventory name; `index` (1..200) picks its address."""
 
@@ -34,7 +34,7 @@ class LabHost:
         self._slot = slot
         self._base = base
         self._machine = f"{slot.prefix}-{index}"
-        self._link = f"{slot.prefix}v{index}"
+        self._link = Link(slot, index, self._machine)
         self._directory = slot.directory / name
         self._cgroup = slot.cgroup / name
         self._nspawn: subprocess.Popen[bytes] | None = None
@@ -46,11 +46,12 @@ class LabHost:
         for part in ("upper", "work", "root"):
             (self._directory / part).mkdir(parents=True)
         layers = f"lowerdir={self._base},upperdir={self._directory}/upper,workdir={self._directory}/work"
-        _do("mount", "-t", "overlay", self._machine, "-o", layers, str(self.path("/")))
+        do("mount", "-t", "overlay", self._machine, "-o", layers, str(self.path("/")))
         self._identify()
         for user in ("root", "deploy"):
             self.authorize(user, authorized_key)
-        self._connect()
+        do("ip", "netns", "add", self._machine)
+        self._link.connect(self.address)
 
     def _identify(self) -> None:
         self.path("/etc/hostname").write_text(f"{self.name}\n")
@@ -58,16 +59,7 @@ class LabHost:
         self.path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{self.address} {self.name}\n")
         self.path("/etc/resolv.conf").write_text("")
         key = self.path("/etc/ssh/ssh_host_ed25519_key")
-        _do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(key))
-
-    def _connect(self) -> None:
-        """A veth pair from the bridge to the host. No default route: a host reaches the controller and no more."""
-        _do("ip", "netns", "add", self._machine)
-        _do("ip", "link", "add", self._link, "type", "veth", "peer", "name", "eth0", "netns", self._machine)
-        _do("ip", "link", "set", self._link, "master", self._slot.bridge)
-        _do("ip", "-n", self._machine, "address", "add", f"{self.address}/24", "dev", "eth0")
-        for link in ("lo", "eth0"):
-            _do("ip", "-n", self._machine, "link", "set", link, "up")
+        do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(key))
 
     def path(self, inside: str) -> Path:
         """Where the absolute path `inside` lies as seen from this machine."""
@@ -79,12 +71,12 @@ class LabHost:
         keys = self.path(f"{home}/.ssh/authorized_keys")
         keys.parent.mkdir(mode=0o700, exist_ok=True)
         keys.write_text(f"{public_key}\n")
-        _do("chroot", str(self.path("/")), "chown", "--recursive", f"{user}:", f"{home}/.ssh")
+        do("chroot", str(self.path("/")), "chown", "--recursive", f"{user}:", f"{home}/.ssh")
 
     def add_user(self, name: str, public_key: str, groups: tuple[str, ...] = ()) -> None:
         """An ordinary account that `public_key` opens."""
         extra = ["--groups", ",".join(groups)] if groups else []
-        _do("chroot", str(self.path("/")), "useradd", "--create-home", "--shell", "/bin/bash", *extra, name)
+        do("chroot", str(self.path("/")), "useradd", "--create-home", "--shell", "/bin/bash", *extra, name)
         self.authorize(name, public_key)
 
     def known_host_line(self) -> str:
@@ -96,7 +88,7 @@ class LabHost:
     def boot(self) -> None:
         """Switch it on; `wait_running` tells when it is up."""
         self._cgroup.mkdir(parents=True, exist_ok=True)
-        _do("ip", "link", "set", self._link, "up")
+        self._link.up()
         nspawn = [
             "--quiet", "--boot", f"--directory={self.path('/')}", f"--machine={self._machine}",
             f"--hostname={self.name}", f"--network-namespace-path=/run/netns/{self._machine}", "--register=no",
@@ -129,7 +121,7 @@ class LabHost:
         """
         if not self._cgroup.exists():
             return
-        _do("ip", "link", "set", self._link, "down")
+        self._link.down()
         kill_cgroup(self._cgroup)
         if self._nspawn is not None:
             self._nspawn.wait(timeout=20)
@@ -138,11 +130,21 @@ class LabHost:
             state.rmdir() if state.is_dir() else state.unlink()
 
     def cut(self) -> None:
-        """Pull its network cable: frames to it and from it are lost. `heal` puts it back."""
-        _do("ip", "link", "set", self._link, "down")
+        """Pull its network cable: frames to it and from it are lost."""
+        self._link.down()
+
+    def delay(self, ms: int) -> None:
+        """Every frame to it and from it comes `ms` later."""
+        self._link.spoil(delay_ms=ms, loss_pct=0)
+
+    def lose(self, percent: int) -> None:
+        """Of 100 frames to it, and of 100 from it, `percent` are lost: always the same ones."""
+        self._link.spoil(delay_ms=0, loss_pct=percent)
 
     def heal(self) -> None:
-        _do("ip", "link", "set", self._link, "up")
+        """End `cut`, `delay` and `lose`."""
+        self._link.mend()
+        self._link.up()
 
     def freeze(self) -> None:
         """Nothing in it runs any more; connections are still taken, as by a host that thrashes. `thaw` ends it."""
@@ -187,10 +189,3 @@ class LabHost:
         return subprocess.run(
             [*enter, *clean, *command], input=stdin, capture_output=True, text=True, timeout=timeout_s
         )
-
-
-def _do(*command: str) -> None:
-    """Run a command of this machine that must work."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise HostFailed(f"{' '.join(command)} gave {done.returncode}: {done.stderr.strip()}")

@@ -56,11 +56,12 @@ class Fleet:
 
     def report(self, *options: str, inventory: Path | None = None) -> tuple[int, str, str]:
         """`gua-fleet report` over the time since all scenes hold: exit status, stdout, stderr."""
-        command = [sys.executable, "-m", "gua_fleet", "report", "--hosts", str(inventory or self.reader)]
-        done = subprocess.run(
-            [*command, "--since", self.since, "--tz", "UTC", *options], text=True, capture_output=True, timeout=60,
-            env=self.environment(),
-        )  # fmt: skip
+        return self.ask("report", "--since", self.since, "--tz", "UTC", *options, inventory=inventory)
+
+    def ask(self, command: str, *options: str, inventory: Path | None = None) -> tuple[int, str, str]:
+        """A `gua-fleet` command: exit status, stdout, stderr."""
+        words = [sys.executable, "-m", "gua_fleet", command, "--hosts", str(inventory or self.reader), *options]
+        done = subprocess.run(words, text=True, capture_output=True, timeout=180, env=self.environment())
         return done.returncode, done.stdout, done.stderr
 
     def environment(self) -> dict[str, str]:
@@ -302,19 +303,8 @@ def test_a_pause_lets_go_of_the_driver_and_another_one_is_taken_up_without_a_res
 
 def test_sync_once_goes_by_sudo_without_a_password_and_names_who_may_not(fleet: Fleet) -> None:
     def sync(inventory: Path) -> Any:
-        command = [
-            sys.executable,
-            "-m",
-            "gua_fleet",
-            "sync-once",
-            "--hosts",
-            str(inventory),
-            "--limit",
-            "atlas",
-            "--json",
-        ]
-        done = subprocess.run(command, text=True, capture_output=True, timeout=60, env=fleet.environment())
-        [host] = json.loads(done.stdout)["hosts"]
+        _, printed, _ = fleet.ask("sync-once", "--limit", "atlas", "--json", inventory=inventory)
+        [host] = json.loads(printed)["hosts"]
         return host
 
     assert sync(fleet.admin)["outcome"] == "ok"
@@ -340,6 +330,54 @@ def test_a_host_that_is_cut_off_or_frozen_is_named_and_whole_again_afterwards(
     assert_follows_from_scenes(document, answered=("atlas", "boreas"))
     status, printed, _ = fleet.report("--format", "json")
     assert (status, json.loads(printed)["hosts"][-1]["outcome"]) == (0, "ok")
+
+
+def test_a_slow_and_a_lossy_link_cost_time_and_no_figure(fleet: Fleet) -> None:
+    """boreas is 600 ms away and back, every fifth packet of cetus is lost each way."""
+    over = ("--until", fleet.document()["window"]["until"], "--format", "json")
+    wait_for_ticks(fleet, 2)  # what is over by now changes no more
+    figures = figures_of(*fleet.report(*over))
+    fleet.lab.hosts["boreas"].delay(300)
+    fleet.lab.hosts["cetus"].lose(20)
+    try:
+        assert figures_of(*fleet.report(*over, "--timeout", "90s")) == figures
+        status, printed, errors = fleet.ask("status", "--timeout", "90s", "--json")
+    finally:
+        for name in ("boreas", "cetus"):
+            fleet.lab.hosts[name].heal()
+    assert [host["outcome"] for host in json.loads(printed)["hosts"]] == ["ok"] * 3, errors
+    assert status == 0
+
+
+def figures_of(status: int, printed: str, errors: str) -> dict[str, Any]:
+    """What a report says of its window, of hosts that all answered; not what is so now."""
+    assert status == 0, printed + errors
+    document = json.loads(printed)
+    assert_follows_from_scenes(document)
+    amounts = ("window", "coverage", "card_s", "samples", "users", "models", "groups", "hours_of_week")
+    hosts = [
+        {key: host[key] for key in ("name", "outcome", "cards", "card_s", "coverage")} for host in document["hosts"]
+    ]
+    return {"hosts": hosts, **{key: document[key] for key in amounts}}
+
+
+@pytest.mark.parametrize(("ms", "timeout_s", "stage"), [(4000, 5, "connect"), (1500, 15, "auth")])
+def test_a_link_too_bad_for_the_time_there_is_is_told_with_how_far_it_came(
+    fleet: Fleet, ms: int, timeout_s: int, stage: str
+) -> None:
+    cetus = fleet.lab.hosts["cetus"]
+    cetus.delay(ms)
+    began_s = time.monotonic()
+    try:
+        status, printed, _ = fleet.report("--format", "json", "--timeout", f"{timeout_s}s")
+    finally:
+        took_s = time.monotonic() - began_s
+        cetus.heal()
+    document = json.loads(printed)
+    assert (status, document["hosts"][-1]["outcome"]) == (1, f"timeout:{stage}")
+    assert f"within {timeout_s} s" in document["hosts"][-1]["detail"]
+    assert_follows_from_scenes(document, answered=("atlas", "boreas"))
+    assert took_s < timeout_s + 30
 
 
 def test_a_host_without_power_is_named_and_costs_only_itself(fleet: Fleet) -> None:

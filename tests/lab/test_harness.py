@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.lab import base
 from tests.lab.harness import Lab
-from tests.lab.host import HostFailed
+from tests.lab.host import HostFailed, LabHost
 from tests.lab.needs import LabUnavailable
 from tests.lab.slot import SLOTS, Slot, clear, take_slot, try_lock
 
@@ -22,6 +24,7 @@ BOOT_AND_WAIT = """
 from tests.lab.harness import open_lab
 with open_lab() as lab:
     lab.boot("doomed")
+    lab.hosts["doomed"].delay(1)
     print(lab._slot.number, flush=True)
     input()
 """
@@ -51,6 +54,24 @@ def test_a_host_without_power_runs_nothing_and_comes_back_with_its_files(lab: La
     host.boot()
     host.wait_running()
     assert host.run("cat", "/var/note") == "kept\n"
+
+
+def test_a_bad_link_is_late_or_silent_and_then_whole_again(lab: Lab) -> None:
+    host = lab.hosts["atlas"]
+    host.delay(500)
+    began_s = time.monotonic()
+    _connect(host)
+    assert time.monotonic() - began_s > 0.99
+    host.heal()
+    host.lose(100)
+    with pytest.raises(TimeoutError):
+        _connect(host, timeout_s=3)
+    host.heal()
+    _connect(host)
+
+
+def _connect(host: LabHost, timeout_s: float = 60) -> None:
+    socket.create_connection((host.address, 22), timeout=timeout_s).close()
 
 
 def test_a_second_run_takes_another_slot(lab: Lab) -> None:

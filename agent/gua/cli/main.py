@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("gua.cli.import_", "take over the history of gpu-usage-audit"),
     "export": ("gua.cli.export", "print the history since a revision, for a program to keep"),
     "demo": ("gua.cli.demo", "record a made-up day without a GPU and report on it"),
-    "config": ("gua.cli.config", "check the settings; `config --help` lists them all"),
+    "config": ("gua.cli.config", "check or show the settings; `config --help` lists them all"),
     "completion": ("gua.cli.completion", "print what a shell needs to complete this program's words"),
     "version": ("gua.cli.version", "print the version"),
 }

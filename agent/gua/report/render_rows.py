@@ -15,16 +15,23 @@ _ALIGN = {"l": "left", "r": "right"}
 _BLANK = "\ue000"
 
 
-def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str, gap: str = "  ") -> list[str]:
+def table_lines(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    align: str,
+    gap: str = "  ",
+    above: Sequence[Sequence[str]] = (),
+) -> list[str]:
     """Headers, a rule and one line for each row. align: one letter per column, l or r. gap: between two columns.
 
+    above: the first lines of headers that take several; `headers` is the last.
     Cells stay as they are: "007" is a name, not a number. Terminal colours take no room.
     """
     row = DataRow("", gap, "")
     rule = Line("", "-", "-" * len(gap), "")
     # The headers are a row like any other: as headers they would get room to spare.
     text = tabulate(
-        [headers, SEPARATING_LINE, *(map(_kept, cells) for cells in rows)],
+        [*above, headers, SEPARATING_LINE, *(map(_kept, cells) for cells in rows)],
         tablefmt=TableFormat(None, rule, None, None, row, row, 0, None),
         disable_numparse=True,
         colalign=[_ALIGN[letter] for letter in align],

@@ -88,8 +88,14 @@ def add_inventory_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_fleet_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that asks the hosts: `options` of ask_fleet must come from here."""
+_VERBOSE = "a line on standard error for each host, when it is done"
+
+
+def add_fleet_options(parser: argparse.ArgumentParser, *, verbose: bool = True, more: str = "") -> None:
+    """The options of every command that asks the hosts: `options` of ask_fleet must come from here.
+
+    verbose: offer `--verbose`. more: what that shows beside the lines.
+    """
     add_inventory_options(parser)
     asking = parser.add_argument_group("how to ask")
     asking.add_argument("--forks", type=_count, metavar="N", help="hosts asked at once (default 32)")
@@ -108,6 +114,8 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
         help="record the host keys of hosts never seen before; a changed key is refused all the same",
     )
     asking.add_argument("--allow-missing", type=_amount, metavar="N", help="exit 0 although up to N hosts failed")
+    if verbose:
+        asking.add_argument("-v", "--verbose", action="store_true", help=f"{_VERBOSE}{more}")
 
 
 def fleet_document(schema: str, results: Sequence[HostResult]) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from gua_fleet.view_doctor import SCHEMA, doctor_view, sounds_ready
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options: which hosts, how to ask, which form, how much."""
-    parser.add_argument("--verbose", action="store_true", help="show the checks that passed, too")
     add_view_options(parser)
-    add_fleet_options(parser)
+    add_fleet_options(parser, more="; and the checks that passed, too")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from gua import __version__
+from gua.cli.output import add_format_option
 from gua.clock import SystemClock
 from gua.errors import GuaError
 from gua.units import to_iso
@@ -19,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument("--parquet", type=Path, metavar="DIR", help="as Parquet files into this folder (needs pyarrow)")
     form.add_argument("--csv", type=Path, metavar="DIR", help="as CSV files into this folder")
+    add_format_option(parser)
     add_config_option(parser)
     add_store_option(parser)
     parser.add_argument(
@@ -35,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from gua_fleet.export.files import Csv, Form, Parquet  # peewee is loaded where the store is opened
     from gua_fleet.export.names import Names, nameless
     from gua_fleet.export.source import Source
-    from gua_fleet.export.tree import write_export
+    from gua_fleet.export.tree import MANIFEST, write_export
 
     form: Form = Csv() if options.parquet is None else Parquet()
     folder: Path = options.csv if options.parquet is None else options.parquet
@@ -52,6 +54,9 @@ def run(options: argparse.Namespace) -> int:
             written = write_export(Source(session, names), form, folder, about)
         except OSError as exc:
             raise GuaError(f"{folder}: cannot be written: {exc.strerror}; nothing in it is called whole") from exc
+    if options.format == "json":
+        print_text((folder / MANIFEST).read_text(encoding="utf-8"))
+        return 0
     print_text(f"written: {folder}: {written.rows:,} rows in {written.files} files, {written.new} of them new\n")
     return 0
 

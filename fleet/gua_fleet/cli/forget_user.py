@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from gua.clock import SystemClock
-from gua_fleet.cli.common import add_config_option, print_text
+from gua_fleet.cli.common import add_config_option
 from gua_fleet.cli.store import add_store_option, store_place
-from gua_fleet.show import one_line
+from gua_fleet.cli.view import add_view_options, check_output, show
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,20 +18,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_config_option(parser)
     add_store_option(parser)
+    add_view_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Exit status 0, also where the store does not name them: then the next pull will not either."""
     from gua_fleet.store.database import open_store  # peewee is loaded where the store is opened
     from gua_fleet.store.forgotten import forget_user
+    from gua_fleet.view_store import forget_user_view
 
-    now_ms = SystemClock().now_ms()
-    with open_store(store_place(options), now_ms=now_ms, create=False) as session:
+    check_output(options.output)
+    place, now_ms = store_place(options), SystemClock().now_ms()
+    with open_store(place, now_ms=now_ms, create=False) as session:
         forgot = forget_user(session, options.user, options.config.users, now_ms)
-    hosts = len(forgot.hosts)
-    where = f"was named on {hosts} host{'' if hosts == 1 else 's'}" if hosts else "was not named here"
-    print_text(
-        f"{one_line(options.user)} {where}; the time is now that of `(expired)`, and no pull brings the name back\n"
-    )
+    show(forget_user_view(options.user, forgot, place=str(place)), options)
     sys.stderr.write("the hosts themselves still have it: see `user_retention` of their settings\n")
     return 0

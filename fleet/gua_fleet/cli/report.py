@@ -92,7 +92,7 @@ def _add_view_options(parser: argparse.ArgumentParser) -> None:
         help="no names of people, processes or holds: fit to be shown to anyone",
     )
     view.add_argument(
-        "--width", type=int, metavar="N", help="columns of the tables, at least 80 (default: the terminal's)"
+        "--width", type=int, metavar="N", help="columns of the tables, at least 60 (default: the terminal's)"
     )
     view.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to standard output")
     view.add_argument(

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     view.add_argument("--sort", choices=ORDERS, default="name", help="order of the hosts; `s` changes it")
     add_format_option(view, "table")
     view.add_argument("--once", action="store_true", help="one picture as plain text (so it is without a terminal)")
-    add_fleet_options(parser)
+    add_fleet_options(parser, verbose=False)  # the picture is how far it is
 
 
 def run(options: argparse.Namespace) -> int:

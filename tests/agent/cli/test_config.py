@@ -1,7 +1,11 @@
+import json
 from pathlib import Path
+
+import jsonschema
 
 from gua.cli.config import settings_help
 from gua.config import KEYS
+from gua.schemas import load_schema
 from tests.agent.running import run_gua
 
 
@@ -30,6 +34,30 @@ def test_the_rules_in_force_are_told_by_model(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('[[rule.model]]\nmatch = "*T4*"\nactive_util_pct = 3\n')
     done = run_gua(tmp_path, "config", "check", "--settings", str(tmp_path / "a.toml"))
     assert done.stdout.splitlines()[-1].startswith("rule of cards like *T4*: active from 3 %, held above 100 MB")
+
+
+def test_the_settings_as_a_document_tell_value_unit_and_source(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('[daemon]\ninterval = "1500ms"\n[[rule.model]]\nmatch = "*T4*"\nactive_util_pct = 3\n')
+    words = ("--settings", str(file), "--json")
+    done = run_gua(tmp_path, "config", "show", *words, GUA_NVML_DEADLINE="8s", GUA_STORE_PATH="~/x.db")
+    document = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(load_schema("gua.config.1")).validate(document)
+    settings = document["settings"]
+    assert len(settings) == len(KEYS)
+    where = f"{file}: [daemon] interval"
+    assert settings["daemon.interval_s"] == {"value": 1.5, "source": "file", "where": where}
+    assert settings["nvml.deadline_s"] == {"value": 8.0, "source": "environment", "where": "GUA_NVML_DEADLINE"}
+    assert settings["rule.held_mb"] == {"value": 100, "source": "default", "where": None}
+    assert settings["store.path"]["value"] == f"{tmp_path}/x.db"
+    assert document["models"] == [{**document["rule"], "match": "*T4*", "active_util_pct": 3}]
+    again = run_gua(tmp_path, "config", "check", *words, GUA_NVML_DEADLINE="8s", GUA_STORE_PATH="~/x.db")
+    assert again.stdout == done.stdout
+
+
+def test_show_says_what_check_says_but_for_the_verdict(tmp_path: Path) -> None:
+    check, show = (run_gua(tmp_path, "config", action).stdout.splitlines() for action in ("check", "show"))
+    assert show == check[1:]
 
 
 def test_a_wrong_key_is_one_line_and_exit_status_2(tmp_path: Path) -> None:

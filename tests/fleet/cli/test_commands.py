@@ -68,6 +68,17 @@ def test_doctor_groups_equal_findings_and_names_the_host_that_did_not_answer(tmp
     assert f"inventory: {tmp_path}/hosts.yml (--hosts), 4 hosts" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["status", "report", "free", "holds", "sync-once", "doctor"])
+def test_verbose_tells_every_host_that_is_done_and_leaves_the_answer_alone(tmp_path: Path, command: str) -> None:
+    inventory = str(_inventory(tmp_path, {"a": READY, "b": None}))
+    done = _run(tmp_path, command, "-v", "--json", "--hosts", inventory)
+    lines = [line.split()[:3] for line in done.stderr.splitlines() if line[0].isdigit()]
+    assert [place for place, *_ in lines] == ["1/2", "2/2"]
+    assert [name for _, name, _ in sorted(lines, key=lambda line: line[1])] == ["a:", "b:"]
+    assert [host["name"] for host in json.loads(done.stdout)["hosts"]] == ["a", "b"]
+    assert "1/2" not in _run(tmp_path, command, "--json", "--hosts", inventory).stderr
+
+
 def test_doctor_all_ready_exits_0_and_verbose_shows_every_check(tmp_path: Path) -> None:
     done = _run(tmp_path, "doctor", "--verbose", "--hosts", str(_inventory(tmp_path, {"a": READY})))
     assert (done.returncode, "Linux" in done.stdout) == (0, True)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gua_fleet.config import KEYS
 from tests.fleet.cli.test_commands import READY, _inventory, _run
+from tests.fleet.cli.test_stored import fits
 from tests.fleet.inventory.ansible_says import ANSIBLE
 from tests.fleet.ssh.sshd import REPOSITORY
 
@@ -57,6 +59,24 @@ def test_config_show_writes_a_duration_as_the_file_does(site: Path, monkeypatch:
     assert ["timeout", "1500ms"] in rows
 
 
+def test_config_show_as_a_document_tells_value_unit_and_source(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUA_FLEET_RAW_RETENTION", "2h")
+    monkeypatch.setenv("GUA_FLEET_STORE", "postgresql://gua:s3cret@db/gua")
+    done = _run(site, "config", "show", "--json", "--limit", "b")
+    document = json.loads(done.stdout)
+    fits("gua.fleet-config.1", document)
+    settings = document["settings"]
+    assert set(settings) == {key.field for key in KEYS}
+    assert settings["timeout_s"] == {"value": 30.0, "source": "file", "where": "gua-fleet.yml:4"}
+    assert settings["raw_retention_s"] == {"value": 7200.0, "source": "environment", "where": "GUA_FLEET_RAW_RETENTION"}
+    assert settings["forks"] == {"value": 32, "source": "default", "where": None}
+    assert settings["limit"] == {"value": "b", "source": "option", "where": "--limit"}
+    assert document["users"] == [{"person": "alice", "names": ["al"]}]
+    assert settings["store"]["value"] == "postgresql://gua:***@db/gua"
+    for form in ("json", "table", "csv", "md"):
+        assert "s3cret" not in _run(site, "config", "show", "--format", form).stdout
+
+
 def test_config_check_names_file_line_key_and_cure_or_says_it_is_right(site: Path) -> None:
     good = _run(site, "config", "check")
     assert (good.returncode, good.stdout) == (0, "gua-fleet.yml: right; 1 name mapped, 0 excuses\n")
@@ -66,6 +86,11 @@ def test_config_check_names_file_line_key_and_cure_or_says_it_is_right(site: Pat
         assert bad.returncode == 2
         assert bad.stderr.startswith("gua-fleet: gua-fleet.yml:6: froks: no such key; known here: hosts,")
     assert _run(site, "version").returncode == 0
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(site: Path) -> None:
+    (site / "gua-fleet.yml").write_text("\ufeff" + YAML, encoding="utf-8")
+    assert _run(site, "config", "check").stdout == "gua-fleet.yml: right; 1 name mapped, 0 excuses\n"
 
 
 def test_passwords_are_never_asked_where_nobody_is(site: Path) -> None:

@@ -144,6 +144,8 @@ def test_export_writes_the_history_and_says_how_much(command: Command, store: st
     assert {one["name"] for one in manifest["datasets"] if one["rows"]} >= {"card_slots", "samples", "hosts"}
     again = command("export", "--csv", "out", "--store", store)
     assert "0 of them new" in again.out
+    told = command("export", "--csv", "out", "--store", store, "--json")
+    assert (told.status, told.document) == (0, json.loads(Path("out/manifest.json").read_text()))
 
 
 def test_export_to_a_folder_of_something_else_is_refused(command: Command, store: str, tmp_path: Path) -> None:
@@ -167,7 +169,11 @@ def test_parquet_without_pyarrow_says_what_to_install(
 def test_host_is_forgotten(command: Command, store: str, inventory: str) -> None:
     done = command("forget", "gpu02", "--store", store, "--dry-run")
     assert (done.status, "would go" in done.out) == (0, True)
-    assert command("forget", "gpu02", "--store", store).status == 0
+    rehearsed = command("forget", "gpu02", "--store", store, "--dry-run", "--json").document
+    gone = command("forget", "gpu02", "--store", store, "--json")
+    fits("gua.fleet-forget.1", gone.document)
+    assert (gone.status, gone.document) == (0, {**rehearsed, "dry_run": False})
+    assert (gone.document["host"], gone.document["histories"], gone.document["rows"] > 60) == ("gpu02", 1, True)
     again = command("forget", "gpu02", "--store", store)
     assert (again.status, "the store has nothing of it" in again.err) == (2, True)
     report = command("report", "-i", inventory, "--from", "store", "--store", store, "--json", *WINDOW)
@@ -175,8 +181,11 @@ def test_host_is_forgotten(command: Command, store: str, inventory: str) -> None
 
 
 def test_user_is_forgotten(command: Command, store: str, inventory: str) -> None:
-    done = command("forget-user", "ada", "--store", store)
-    assert (done.status, "was named on 3 hosts" in done.out) == (0, True)
+    forgot = command("forget-user", "ada", "--store", store, "--json")
+    fits("gua.fleet-forget-user.1", forgot.document)
+    assert (forgot.status, forgot.document["hosts"]) == (0, ["gpu01", "gpu02", "sold"])
+    again = command("forget-user", "ada", "--store", store)
+    assert (again.status, "ada was not named here; the time is now" in again.out) == (0, True)
     report = command("report", "-i", inventory, "--from", "store", "--store", store, "--json", *WINDOW)
     assert [user["user"] for user in report.document["users"]] == ["(expired)"]
 
