@@ -38,9 +38,6 @@ class FleetConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _remote_runner(self) -> AnswerRunner:
-        return AnswerRunner(self)
-
 
 class SharedConfig(fabric.Config):  # type: ignore[misc]  # fabric has no type hints
     """Fabric's defaults alone. Its own class is asked for these two at every look at a group of settings, and makes an
@@ -124,7 +121,10 @@ class Output:
 
 
 class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
-    """Runs one command and takes its answer: no helper threads, no pty, a cap."""
+    """Runs one command and takes its answer: no helper threads, no pty, a cap.
+
+    Used without `Connection.run`, which works out anew each time which of its arguments is which.
+    """
 
     def run(self, command: str, **kwargs: Any) -> Answer:
         """kwargs: attempt (an Attempt, told how far it is), cap_bytes (of each of the two streams) and stdin (bytes for
