@@ -31,6 +31,7 @@ from tests.fleet.ssh.sshd import Keys, Sshd, StandingSshd, host
 
 FORKS = 32
 SERVERS = 10
+ROUNDS = 5
 STALL_DEADLINE_S = 6.0
 PROBE = report_probe(since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC")
 
@@ -198,9 +199,16 @@ def main(number: int) -> None:
         bench.program(big, 200_000)
         bench.sweep_cost("first sweep here", small, "")
         floor = bench.floor(small)
-        cost = bench.sweep_cost(f"sweep of {number}, 20 KB", small, "goal 1.35 for 250")
+        # in turns, and the least of each: the machine's own ups and downs are as large as what is looked for
+        costs = [
+            (
+                bench.sweep_cost(f"sweep of {number}, 20 KB", small, "goal 1.35 for 250"),
+                bench.sweep_cost(f"sweep of {number}, 200 KB", big, ""),
+            )
+            for _ in range(ROUNDS)
+        ]
+        cost, more = map(min, zip(*costs, strict=True))
         say("  of the floor", f"{cost / floor:.2f}", "goal 0.46")
-        more = bench.sweep_cost(f"sweep of {number}, 200 KB", big, "")
         say("  more than 20 KB", f"{100 * (more / cost - 1):+.0f} %", "goal +10")
         bench.kept_cost(small)
         bench.stalls(small)

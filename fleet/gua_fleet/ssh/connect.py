@@ -25,7 +25,7 @@ from gua_fleet.ssh.handshake import Shared, limit_s, shake_hands
 from gua_fleet.ssh.keys import KeyRing, OfferKeys, locked_out
 from gua_fleet.ssh.line import Line
 from gua_fleet.ssh.proxy import Proxy, ProxyDropped, proxy_argv, proxy_failure, start_proxy
-from gua_fleet.ssh.runner import FleetConnection, NoSshConfig, SharedConfig, StreamRunner
+from gua_fleet.ssh.runner import AnswerRunner, FleetConnection, NoSshConfig, SharedConfig, StreamRunner
 from gua_fleet.ssh.ssh_config import SshConfig
 from gua_fleet.ssh.stream import Consume
 from gua_fleet.ssh.target import Target
@@ -109,7 +109,7 @@ class Connector:
             connection = self._open(attempt, target, keys)
             if consume is not None:
                 return StreamRunner(connection).run(command, attempt=attempt, consume=consume)
-            answer: Answer = connection.run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
+            answer = AnswerRunner(connection).run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
         except FAILURES as exc:
             raise translate(exc, attempt, target, keys.offered, has_password=keys.has_password) from exc
         if line:

@@ -7,7 +7,7 @@ import contextlib
 from gua_fleet.probes.answer import Answer
 from gua_fleet.ssh.attempt import Attempt
 from gua_fleet.ssh.dial import hang_up
-from gua_fleet.ssh.runner import FleetConnection
+from gua_fleet.ssh.runner import AnswerRunner, FleetConnection
 
 
 class Line:
@@ -23,7 +23,7 @@ class Line:
         assert connection is not None  # the caller looked
         attempt.on_cancel(self.hang_up)
         try:
-            answer: Answer = connection.run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
+            answer = AnswerRunner(connection).run(command, attempt=attempt, cap_bytes=cap_bytes, stdin=stdin)
         except BaseException:
             if self.connection is connection:  # else this thread was given up long ago, and another one has dialled
                 self.close()

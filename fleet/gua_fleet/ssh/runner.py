@@ -22,6 +22,8 @@ _SLACK_BYTES = 1 << 20
 # How often a wait looks whether the attempt was given up meanwhile.
 _LOOK_EVERY_S = 0.5
 _GOODBYE_S = 1.0
+# What the library has for an exit status before there is one.
+_NO_STATUS = -1
 # What a stream may have on the way: enough for a long fat network, and little for a hundred hosts at once.
 _STREAM_WINDOW_BYTES = 1 << 20
 
@@ -35,9 +37,6 @@ class FleetConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    def _remote_runner(self) -> AnswerRunner:
-        return AnswerRunner(self)
 
 
 class SharedConfig(fabric.Config):  # type: ignore[misc]  # fabric has no type hints
@@ -61,18 +60,44 @@ class NoSshConfig(paramiko.SSHConfig):
         return paramiko.SSHConfigDict({"hostname": hostname})
 
 
+class Course:
+    """How far a command has come, told by the library's thread through what stands in for events of its channel.
+
+    The library has whoever runs a command wait for the server's word on it, for the end of its output and for its exit
+    status, and wakes it each time. Here it waits once, for `over`: everything has come, or nothing more will.
+    """
+
+    def __init__(self, channel: paramiko.Channel, attempt: Attempt) -> None:
+        self.over = threading.Event()
+        self._channel = channel
+        self._attempt = attempt
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the server said that it runs the command."""
+        return self._channel.event_ready
+
+    def set(self) -> None:
+        """Called by the library when one of its events happened: look which."""
+        if self.accepted:
+            self._attempt.stage = "output"
+        whole = self._channel.eof_received and self._channel.exit_status != _NO_STATUS
+        if whole or self._channel.closed:
+            self.over.set()
+
+
 class Output:
     """What a command prints on one stream, collected by the library's thread in place of its own pipe.
 
-    That one wakes whoever reads at every packet; here whoever waits for `over` is woken once, when the stream has ended
-    or holds more than the cap. Nothing needs to be read meanwhile: the window is as large as the caps.
+    That one wakes whoever reads at every packet. Nothing needs to be read meanwhile: the window is as large as both
+    caps.
     """
 
-    def __init__(self, cap_bytes: int, over: threading.Event) -> None:
+    def __init__(self, cap_bytes: int, course: Course) -> None:
         self._parts: list[bytes] = []
         self._size_bytes = 0
         self._cap_bytes = cap_bytes
-        self._over = over
+        self._course = course
 
     def data(self) -> bytes:
         """All of it so far. Joined only here: appending to what is there would copy it again and again."""
@@ -88,31 +113,31 @@ class Output:
             self._parts.append(data)
             self._size_bytes += len(data)
         if self.capped:
-            self._over.set()
+            self._course.over.set()
 
     def close(self) -> None:
         """Called by the library when no more will come: at the stream's end, or with the channel or the connection."""
-        self._over.set()
+        self._course.set()
 
 
 class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
-    """Runs one command and takes its answer: no helper threads, no pty, a cap."""
+    """Runs one command and takes its answer: no helper threads, no pty, a cap.
+
+    Used without `Connection.run`, which works out anew each time which of its arguments is which.
+    """
 
     def run(self, command: str, **kwargs: Any) -> Answer:
         """kwargs: attempt (an Attempt, told how far it is), cap_bytes (of each of the two streams) and stdin (bytes for
         the command to read, few enough for one window).
         """
         attempt: Attempt = kwargs["attempt"]
-        self._over = threading.Event()
-        self._stdout, self._stderr = (Output(kwargs["cap_bytes"], self._over) for _ in range(2))
         attempt.stage = "open"
-        self.channel = self._open_channel(2 * kwargs["cap_bytes"] + _SLACK_BYTES)
+        self._open_channel(attempt, kwargs["cap_bytes"])
         attempt.stage = "exec"
-        self.channel.exec_command(command)
+        self._request("exec", command, answered=True)
         if kwargs["stdin"]:
             self.channel.sendall(kwargs["stdin"])
         self.channel.shutdown_write()  # whatever reads its input there, an rc file or a forced command, finds none
-        attempt.stage = "output"
         try:
             return self._answer(attempt)
         except HostFailure:
@@ -121,25 +146,32 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
                 self._end_by_name(command)
             raise
 
-    def _open_channel(self, window_bytes: int) -> paramiko.Channel:
+    def _open_channel(self, attempt: Attempt, cap_bytes: int) -> None:
         transport: paramiko.Transport = self.context.transport
-        channel = transport.open_session(window_size=window_bytes)
+        self.channel = transport.open_session(window_size=2 * cap_bytes + _SLACK_BYTES)
+        self._course = Course(self.channel, attempt)
+        self._stdout, self._stderr = (Output(cap_bytes, self._course) for _ in range(2))
         # nothing can have come for them yet: no command runs
-        channel.in_buffer, channel.in_stderr_buffer = self._stdout, self._stderr  # type: ignore[assignment]
-        return channel
+        self.channel.in_buffer, self.channel.in_stderr_buffer = self._stdout, self._stderr  # type: ignore[assignment]
+        self.channel.event = self.channel.status_event = self._course  # type: ignore[assignment]
+        self._course.set()  # but the connection may have been lost meanwhile
+
+    def _request(self, kind: str, words: str, *, answered: bool) -> None:
+        """Ask the server something about the channel. answered: it is to say whether it does that."""
+        message = paramiko.Message()
+        message.add_byte(paramiko.common.cMSG_CHANNEL_REQUEST)
+        message.add_int(self.channel.remote_chanid)
+        message.add_string(kind)
+        message.add_boolean(answered)
+        message.add_string(words)
+        self.context.transport._send_user_message(message)
 
     def _end_command(self) -> None:
         """Ask the server to end the command, which it would not by itself when we go. Most do; `timeout` there ends it
         in any case.
         """
-        message = paramiko.Message()
-        message.add_byte(paramiko.common.cMSG_CHANNEL_REQUEST)
-        message.add_int(self.channel.remote_chanid)
-        message.add_string("signal")
-        message.add_boolean(False)
-        message.add_string("TERM")
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-            self.context.transport._send_user_message(message)
+            self._request("signal", "TERM", answered=False)
 
     def _end_by_name(self, command: str) -> None:
         """The same where the server passes no signal on (to root, mostly): by the nonce, which no other process has.
@@ -155,18 +187,19 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
             channel.status_event.wait(_GOODBYE_S)
 
     def _answer(self, attempt: Attempt) -> Answer:
-        _wait(self._over, attempt)
+        _wait(self._course.over, attempt)
         if self._stdout.capped or self._stderr.capped:
             with contextlib.suppress(OSError, EOFError):
                 self.channel.close()
             return Answer(-1, self._stdout.data(), self._stderr.data(), capped=True)
-        _wait(self.channel.status_event, attempt)
+        if not self._course.accepted:
+            raise self.context.transport.get_exception() or paramiko.SSHException("Channel closed.")
         return Answer(self._exit_status(), self._stdout.data(), self._stderr.data())
 
     def _exit_status(self) -> int:
         """-1 when the server says nothing, as for a command that a signal ended, and still ends the stream in order."""
         status = self.channel.exit_status
-        if status == -1 and not (self.channel.eof_received and self.context.transport.is_active()):
+        if status == _NO_STATUS and not (self.channel.eof_received and self.context.transport.is_active()):
             raise HostFailure(Outcome.UNREACHABLE, "the connection was lost before the answer was complete")
         return status
 

@@ -115,8 +115,7 @@ class Sshd:
         (folder / "config").write_text("\n".join(lines) + "\n")
 
     def __enter__(self) -> Sshd:
-        if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(exist_ok=True)
+        _make_run_folder()
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -153,6 +152,7 @@ class StandingSshd(Sshd):
 
     def __enter__(self) -> Sshd:
         self._listener.close()
+        _make_run_folder()
         self._server = subprocess.Popen(
             [find_sshd(), "-D", "-e", *self._command[-2:]], stderr=self._log, stdin=subprocess.DEVNULL
         )
@@ -168,6 +168,12 @@ class StandingSshd(Sshd):
         self._server.terminate()
         self._server.wait(60)
         self._log.close()
+
+
+def _make_run_folder() -> None:
+    """Where sshd's own user is locked in; a package makes it when the service starts, and root's sshd ends without."""
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
 
 
 def free_port() -> int:

@@ -94,13 +94,28 @@ class StallAt(paramiko.ServerInterface):
         return True
 
 
+class RefuseCommands(StallAt):
+    """The same that stalls nowhere, and runs nothing."""
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        return False
+
+
 def stalling(stage: str, host_key: paramiko.PKey, reached: threading.Event | None = None) -> Conversation:
     """The conversation of StallAt. reached: set once it stalls."""
+    return _of_library(host_key, lambda over: StallAt(stage, over, reached or threading.Event()))
 
+
+def refusing(host_key: paramiko.PKey) -> Conversation:
+    """The conversation of RefuseCommands."""
+    return _of_library(host_key, lambda over: RefuseCommands("", over, threading.Event()))
+
+
+def _of_library(host_key: paramiko.PKey, make: Callable[[threading.Event], paramiko.ServerInterface]) -> Conversation:
     def converse(client: socket.socket, over: threading.Event) -> None:
         transport = paramiko.Transport(client)
         transport.add_server_key(host_key)
-        transport.start_server(server=StallAt(stage, over, reached or threading.Event()))
+        transport.start_server(server=make(over))
         while transport.is_active() and not over.is_set():
             time.sleep(0.05)
         transport.close()

@@ -13,6 +13,8 @@ import pytest
 
 from gua_fleet.model import Host, Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.probes.sync_once import SYNC_ONCE_PROBE
+from gua_fleet.secrets import Secret
 from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.sweep import sweep
 from tests.fleet.ssh import stalls
@@ -69,6 +71,17 @@ def test_sweep_remote_command_that_never_ends_is_a_timeout_at_output(
     (result,) = sweep([host(sshd, keys, known, slow)], DOCTOR_PROBE, SweepSettings(timeout_s=deadline_s))
     assert result.outcome_text == "timeout:output"
     assert result.detail == f"the command did not finish within {deadline_s:.3g} s"
+
+
+@pytest.mark.parametrize("stdin", [False, True])
+def test_sweep_host_that_refuses_to_run_commands_is_told_as_such(keys: Keys, known: Path, stdin: bool) -> None:
+    with stalls.serving(stalls.refusing(paramiko.PKey.from_path(keys.host))) as port:
+        known.write_text(f"[127.0.0.1]:{port} {keys.public('host')}\n")
+        more = {"become": True, "become_password": Secret("sesame")} if stdin else {}
+        refusing = host(port, keys, known, Path("/nowhere/gua"), user="guest", **more)
+        (result,) = sweep([refusing], SYNC_ONCE_PROBE if stdin else DOCTOR_PROBE, SweepSettings(timeout_s=60))
+    assert (result.outcome, result.stage) == (Outcome.BAD_OUTPUT, None)
+    assert (result.detail or "").startswith("the host refuses to run commands for guest: ")
 
 
 def test_sweep_more_hosts_than_forks_asks_all_of_them(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
