@@ -29,6 +29,8 @@ head -c $((size - {held})) {folder}/answer
 until [ -e {folder}/over ]; do sleep 0.05; done
 """
 
+PATHS = {"PYTHONPATH": os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet"))}
+
 _PULL = """
 import sys
 from pathlib import Path
@@ -43,6 +45,11 @@ host = Host(name, name, connection="local", gua_command=(agent,))
 with open_store(place, now_ms=0) as session:
     pull_hosts([host], session, place, PullSettings(raw_ms=None), SweepSettings(timeout_s=600))
 """
+
+
+def pulling_program(place: Place, name: str, agent: Path) -> list[str]:
+    """The command that pulls this host; it needs PATHS in its environment."""
+    return [sys.executable, "-c", _PULL, place.url or str(place.path), name, str(agent)]
 
 
 def cursor(place: Place, name: str) -> int:
@@ -61,9 +68,8 @@ def kill_in_mid_pull(folder: Path, agent: Path, place: Place, name: str, after_s
     holding.write_text(_AGENT.format(agent=agent, folder=folder, held=_HELD_BACK_BYTES))
     holding.chmod(0o755)
     before = cursor(place, name)
-    path = os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet"))
-    command = [sys.executable, "-c", _PULL, place.url or str(place.path), name, str(holding)]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True) as child:
+    command = pulling_program(place, name, holding)
+    with subprocess.Popen(command, env={**os.environ, **PATHS}, start_new_session=True) as child:
         until_s = time.monotonic() + _PATIENCE_S
         while cursor(place, name) == before:
             if child.poll() is not None or time.monotonic() > until_s:
