@@ -3,7 +3,7 @@
 A month of one host (8 cards, 30 s) and a day of 250 hosts over SSH to servers on loopback, into SQLite and, where its
 programs are installed, PostgreSQL; then 100 pulls that are killed between their first chunk and their last, and 300
 whose connection is cut after any byte. A `folder` keeps the databases made. Words after it choose parts: month, day,
-kills, cuts.
+kills, cuts; for docs/scale.md also day300 and intake.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from pathlib import Path
 from gua_fleet.model import Outcome
 from gua_fleet.pull import PullSettings, pull_hosts
 from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.store.care import size_bytes
 from gua_fleet.store.database import open_store
 from gua_fleet.store.histories import histories
+from gua_fleet.store.intake import Intake
 from gua_fleet.store.place import find_place
 from gua_fleet.store.session import Session
 from tests.agent.export.exporting import NONCE, export, stored_rows
 from tests.agent.export.test_stream import history
 from tests.bench.export import as_live
-from tests.bench.store import say
+from tests.bench.store import cpu_ms, say
 from tests.fleet.ssh.cutter import Cutter
 from tests.fleet.ssh.sshd import Keys, StandingSshd
 from tests.fleet.ssh.sshd import host as ssh_host
 from tests.fleet.store.killing import LEAST_REVS, kill_in_mid_pull
 from tests.fleet.store.postgres import Postgres, missing
-from tests.fleet.store.pulling import as_kept, day_rows, kept_rows, present, pull
+from tests.fleet.store.pulling import as_kept, day_rows, kept_rows, present, pull, take_in
 from tests.fleet.store.test_lies import retold
 from tests.fleet.test_pull import real_agent
 
@@ -113,10 +115,10 @@ def month(bench: Bench, database: Path, store: str, label: str) -> None:
     say(f"{label}: 30 days of one host, on the wire", wire_mb, "MB", 3)
 
 
-def day(bench: Bench, database: Path, store: str, label: str) -> None:
+def day(bench: Bench, database: Path, store: str, label: str, hosts: int = HOSTS) -> None:
     """A day that was pulled before, and the next one: that is measured."""
     half = export(database, 0, 24)
-    ids = [f"{number:032x}" for number in range(HOSTS)]
+    ids = [f"{number:032x}" for number in range(hosts)]
     later = export(database, 23)
     agents = [
         bench.agent(
@@ -124,14 +126,35 @@ def day(bench: Bench, database: Path, store: str, label: str) -> None:
             retold(half, header={"store_id": ids[number], "newest_rev": 24}),
             retold(later, header={"store_id": ids[number]}),
         )
-        for number in range(HOSTS)
+        for number in range(hosts)
     ]
     inventory = bench.inventory(agents)
     pulled(inventory, store)
     cpu_s, peak_mb, wire_mb = pulled(inventory, store)
-    say(f"{label}: a day of {HOSTS} hosts, whole process", cpu_s, "s CPU", 60)
-    say(f"{label}: a day of {HOSTS} hosts, peak", peak_mb, "MB", 200)
-    say(f"{label}: a day of {HOSTS} hosts, on the wire", wire_mb, "MB", HOSTS * 0.15)
+    say(f"{label}: a day of {hosts} hosts, whole process", cpu_s, "s CPU", 60 * hosts / 250)
+    say(f"{label}: a day of {hosts} hosts, peak", peak_mb, "MB", 200)
+    say(f"{label}: a day of {hosts} hosts, on the wire", wire_mb, "MB", hosts * 0.15)
+
+
+def intake(database: Path, store: str, label: str) -> None:
+    """A day of many hosts taken in without SSH: what the store itself costs, and how large it becomes."""
+    with open_store(find_place(store), now_ms=0) as session:
+        for hosts, rollups_only in ((300, False), (3_000, True)):
+            data = export(database, 0, 24, rollups_only=rollups_only)
+            before, spent_s = size_bytes(session), 0.0
+            for number in range(hosts):
+                one = Intake(session, f"{rollups_only}{number}", rollups_only=rollups_only)
+                answer = retold(data, header={"store_id": f"{rollups_only}{number}"})
+                asked_rev = one.since_rev()
+                spent_s += cpu_ms(lambda one=one, answer=answer, rev=asked_rev: take_in(one, answer, rev)) / 1000  # type: ignore[misc]
+            what = f"{label}: a day of {hosts} hosts{', sums alone' if rollups_only else ''}, taken in"
+            say(what, spent_s, "s CPU", hosts * (0.02 if rollups_only else 0.15))
+            say(
+                f"{what}, in the store",
+                (size_bytes(session) - before) / 1e6,
+                "MB",
+                hosts * (0.5 if rollups_only else 5),
+            )
 
 
 def small_chunks(folder: Path) -> tuple[Path, Path]:
@@ -227,6 +250,8 @@ def stores(folder: Path) -> Iterator[list[tuple[str, Callable[[str], str]]]]:
 PARTS: dict[str, Callable[[Bench, Path, str, str], None]] = {
     "month": lambda bench, kept, store, label: month(bench, kept / "fine-30.db", store, label),
     "day": lambda bench, kept, store, label: day(bench, kept / "fine-2.db", store, label),
+    "day300": lambda bench, kept, store, label: day(bench, kept / "fine-2.db", store, label, 300),
+    "intake": lambda bench, kept, store, label: intake(kept / "fine-2.db", store, label),
     "kills": lambda bench, kept, store, label: kills(bench, store, label, KILLS),
     "cuts": lambda bench, kept, store, label: cuts(bench, store, label, CUTS),
 }
@@ -236,9 +261,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         folder = Path(made)
         kept = Path(sys.argv[1]) if len(sys.argv) > 1 else folder
-        parts = sys.argv[2:] or list(PARTS)
-        for part, days in (("month", 30), ("day", 2)):
-            if part in parts:
+        parts = sys.argv[2:] or ["month", "day", "kills", "cuts"]
+        for days in (30, 2):
+            if days == 2 or "month" in parts:
                 as_live(kept / f"fine-{days}.db", days)
         bench = Bench(folder, stack)
         for label, place in stack.enter_context(stores(folder)):
