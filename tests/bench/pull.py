@@ -159,10 +159,10 @@ def intake(database: Path, store: str, label: str) -> None:
 
 
 def small_chunks(folder: Path) -> tuple[Path, Path]:
-    """A host's database, and its agent, which sends forty rows a chunk: two hundred of them."""
+    """A host's database, and its agent, which sends forty rows a chunk: fifty of them."""
     database = folder / "small.db"
     if not database.exists():
-        history(database, 0, 1_200)
+        history(database, 0, 300)
     return database, real_agent(folder / "small", database)
 
 

@@ -67,9 +67,12 @@ def open_to_read(place: Place, *, now_ms: int) -> Iterator[Session]:
 
 
 def _reading_session(place: Place) -> Session:
-    if place.path is None or may_write(place.path) or not place.path.exists():
+    if place.path is None or may_write(place.path):
         return Session(_open(place, create=False))
-    connection, unchanged = open_read_only(place.path)
+    try:
+        connection, unchanged = open_read_only(place.path)
+    except FileNotFoundError as exc:
+        raise StoreMissing(_missing(place)) from exc
     database = _Opened(str(place), thread_safe=False)
     database.opened = connection
     database.connect()

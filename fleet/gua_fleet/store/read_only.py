@@ -19,7 +19,9 @@ def may_write(path: Path) -> bool:
 
 
 def open_read_only(path: Path) -> tuple[sqlite3.Connection, Callable[[], None]]:
-    """A connection, and what raises StoreUnusable where the file was written to since. Raises StoreUnusable.
+    """A connection, and what raises StoreUnusable where the file was written to since.
+
+    Raises StoreUnusable, and FileNotFoundError.
 
     Beside a file in WAL mode lies another one, through which writers and readers agree. While somebody has the store
     open, it is there and is enough; else it cannot be made without the right to write, and the file is read as it lies.
@@ -48,6 +50,8 @@ def _connect(uri: str) -> sqlite3.Connection:
 def _refuse_unreadable(path: Path) -> None:
     try:
         path.open("rb").close()
+    except FileNotFoundError:
+        raise
     except OSError as exc:
         raise StoreUnusable(
             f"{path}: this user may not read it ({exc.strerror}): ask its owner, or name another store with --store"

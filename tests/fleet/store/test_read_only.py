@@ -198,6 +198,10 @@ def test_a_file_that_one_may_not_read_is_said_in_one_line(file: Path) -> None:
     file.chmod(0o600)
     with without_rights():
         assert "this user may not read it (Permission denied): ask its owner" in refused(file)
+    file.chmod(0o644)
+    file.parent.chmod(0o700)
+    with without_rights():
+        assert "this user may not read it (Permission denied)" in refused(file)
 
 
 def test_what_is_no_store_is_not_read_as_one(folder: Path) -> None:
