@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import random
 import shlex
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,9 +24,11 @@ from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
 from tests.agent.export.exporting import stored_rows
 from tests.agent.export.test_stream import history
+from tests.fleet.ssh.cutter import Cutter
 from tests.fleet.ssh.sshd import REPOSITORY, Keys, Sshd, find_sshd, host
+from tests.fleet.store.killing import LEAST_REVS, kill_in_mid_pull
 from tests.fleet.store.postgres import Postgres, missing
-from tests.fleet.store.pulling import NOW_MS, as_kept, kept_rows, present
+from tests.fleet.store.pulling import NOW_MS, as_kept, day_rows, kept_rows, present
 
 pytestmark = pytest.mark.processes
 
@@ -215,49 +216,48 @@ def test_over_ssh_it_is_the_same(
     assert_kept(session, "cut", database)
 
 
-_PROGRAM = """
-import sys
-from pathlib import Path
-from gua_fleet.model import Host
-from gua_fleet.pull import PullSettings, pull_hosts
-from gua_fleet.ssh.settings import SweepSettings
-from gua_fleet.store.database import open_store
-from gua_fleet.store.histories import histories
-from gua_fleet.store.place import Place
-place = Place(path=Path(sys.argv[1]))
-host = Host("gpu01", "gpu01", connection="local", gua_command=(sys.argv[2],))
-with open_store(place, now_ms=0) as session:
-    pull_hosts([host], session, place, PullSettings(raw_ms=None), SweepSettings(timeout_s=600))
-"""
+def test_a_connection_cut_anywhere_costs_nothing_but_another_pull(
+    session: Session, place: Place, tmp_path: Path, agent: Path, database: Path, sshd: Sshd, keys: Keys
+) -> None:
+    """Between two SSH programs, by the byte; `tests/bench/pull.py` does it hundreds of times."""
+    known = tmp_path / "known_hosts"
+    with contextlib.closing(Cutter(sshd.port)) as cutter:
+        known.write_text(sshd.known_line().replace(str(sshd.port), str(cutter.port)))
+
+        def pull_cut(name: str, after_bytes: int | None) -> Outcome:
+            cutter.cut_after(after_bytes)
+            (result,) = pulled(session, place, host(cutter.port, keys, known, agent, name=name)).results
+            return result.outcome
+
+        assert pull_cut("unbroken", None) is Outcome.OK
+        whole, rng = cutter.sent, random.Random(8)
+        for name in ("gpu1", "gpu2", "gpu3"):
+            assert pull_cut(name, rng.randrange(whole * 3 // 4)) not in (Outcome.OK, Outcome.STORE_FAILED)
+            pull_cut(name, rng.randrange(whole // 2))  # what is left may be less than that
+            assert pull_cut(name, None) is Outcome.OK
+            assert_kept(session, name, database)
 
 
 def test_killed_in_mid_pull_again_and_again_nothing_is_lost_or_doubled(
-    place: Place, tmp_path: Path, agent: Path, database: Path
+    session: Session, place: Place, tmp_path: Path
 ) -> None:
-    """Each pull is killed as soon as some more of the answer is on its way than in the one before; see tests/bench."""
-    path = os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet"))
-    cursors = []
-    for number in range(1, 6):
-        begun, over = tmp_path / f"begun{number}", tmp_path / f"over{number}"
-        halting = script(
-            tmp_path / f"halting{number}",
-            f'#!/bin/sh\n{agent} "$@" | (head -c {number * 2500}; touch {begun}; '
-            f"until [ -e {over} ]; do sleep 0.05; done)\n",
-        )
-        command = [sys.executable, "-c", _PROGRAM, str(place.path), str(halting)]
-        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True) as child:
-            while child.poll() is None and not begun.exists():
-                time.sleep(0.01)
-            assert child.poll() is None, "it was killed in mid-pull"
-            child.kill()
-        over.touch()
-        with open_store(place, now_ms=NOW_MS) as session:
-            cursors += [one.rev for one in histories(session)]
-    assert cursors == sorted(cursors)
-    with open_store(place, now_ms=NOW_MS) as session:
-        assert session.value("PRAGMA integrity_check") == "ok"
-        assert pulled(session, place, local("gpu01", agent)).results[0].outcome is Outcome.OK
-        assert_kept(session, "gpu01", database)
+    """At any moment between the first chunk and the last; `tests/bench/pull.py` does it a hundred times."""
+    database = history(tmp_path / "gua.db", 0, 300)
+    agent = real_agent(tmp_path / "gua", database)
+    assert pulled(session, place, local("unbroken", agent)).results[0].outcome is Outcome.OK
+    newest = present(session, "unbroken").rev
+    rng, left, host_number = random.Random(8), 0, 0
+    for number in range(5):
+        host_number += left < LEAST_REVS
+        folder, name = tmp_path / f"kill{number}", f"gpu{host_number}"
+        before, reached = kill_in_mid_pull(folder, agent, place, name, rng.uniform(0, 0.05))
+        assert before < reached < newest
+        left = newest - reached
+    assert session.value("PRAGMA integrity_check") == "ok"
+    for name in {one.name for one in histories(session)}:
+        assert pulled(session, place, local(name, agent)).results[0].outcome is Outcome.OK
+        assert_kept(session, name, database)
+        assert day_rows(session, present(session, name).id) == day_rows(session, present(session, "unbroken").id)
 
 
 @pytest.fixture(scope="module")

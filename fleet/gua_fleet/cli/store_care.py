@@ -28,18 +28,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Exit status 0; 1 where `check` found something."""
     from gua_fleet.store import care  # peewee is loaded where the store is opened
-    from gua_fleet.store.database import open_store
+    from gua_fleet.store.database import open_store, open_to_read
     from gua_fleet.view_store import check_view, info_view, vacuum_view
 
     check_output(options.output)
     place, now_ms = store_place(options), SystemClock().now_ms()
-    with open_store(place, now_ms=now_ms, create=False) as session:
-        if options.action == "info":
-            view, status = info_view(care.store_info(session), place=str(place), now_ms=now_ms), ExitStatus.OK
-        elif options.action == "vacuum":
-            view, status = vacuum_view(*care.vacuum(session), place=str(place)), ExitStatus.OK
-        else:
-            wrong = list(care.check_store(session))
-            view, status = check_view(wrong, place=str(place)), ExitStatus.FAILED if wrong else ExitStatus.OK
+    status = ExitStatus.OK
+    if options.action == "vacuum":
+        with open_store(place, now_ms=now_ms, create=False) as session:
+            view = vacuum_view(*care.vacuum(session), place=str(place))
+    else:
+        with open_to_read(place, now_ms=now_ms) as session, session.reading():
+            if options.action == "info":
+                view = info_view(care.store_info(session), place=str(place), now_ms=now_ms)
+            else:
+                wrong = list(care.check_store(session))
+                view, status = check_view(wrong, place=str(place)), ExitStatus.FAILED if wrong else ExitStatus.OK
     show(view, options)
     return int(status)

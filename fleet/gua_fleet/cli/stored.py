@@ -26,9 +26,9 @@ _NAMED = 20
 @contextmanager
 def reading_store(options: argparse.Namespace, now_ms: int) -> Iterator[Session]:
     """One unchanging view of the store. Raises StoreMissing, StoreUnusable."""
-    from gua_fleet.store.database import open_store
+    from gua_fleet.store.database import open_to_read
 
-    with open_store(store_place(options), now_ms=now_ms, create=False) as session, session.reading():
+    with open_to_read(store_place(options), now_ms=now_ms) as session, session.reading():
         yield session
 
 

@@ -81,6 +81,10 @@ class Source:
         }[dataset]
         return sorted(int(day) for (day,) in self._session.rows(statement))
 
+    def check_unchanged(self) -> None:
+        """Raise StoreUnusable where what was read is no one view of the store."""
+        self._session.check_unchanged()
+
     def daily(self, dataset: str, day: int) -> Iterator[list[Row]]:
         """The rows of one day in batches, one history after another."""
         unit = DAY_SLOTS if dataset in _BY_SLOT else DAY_MS

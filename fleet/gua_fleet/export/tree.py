@@ -40,13 +40,14 @@ def write_export(source: Source, form: Form, folder: Path, about: Mapping[str, A
     """Write everything into the folder, which is made. about: further keys of the manifest.
 
     The same store gives the same files. Files of an earlier export that are none of this one go. Raises UsageError for
-    a folder that holds something else, and OSError.
+    a folder that holds something else, StoreUnusable, and OSError.
     """
     before = _begin(folder)
     files: dict[str, dict[str, Any]] = {}
     for dataset in DATASETS:
         for name, batches in _pieces(source, dataset, form):
             files[name] = _write(folder / name, form, dataset, batches)
+    source.check_unchanged()
     for name in before.keys() - files.keys():
         _remove(folder, name)
     new = sum(before.get(name, {}).get("sha256") != one["sha256"] for name, one in files.items())

@@ -14,8 +14,9 @@ from peewee import Database, PeeweeException, PostgresqlDatabase, SqliteDatabase
 
 from gua.filesystem import is_network_path
 from gua_fleet.errors import StoreMissing, StoreUnusable
-from gua_fleet.store.migrations import PG_SCHEMA, check_version, migrate
+from gua_fleet.store.migrations import PG_SCHEMA, SCHEMA_VERSION, check_version, migrate
 from gua_fleet.store.place import Place
+from gua_fleet.store.read_only import may_write, open_read_only
 from gua_fleet.store.session import Session
 
 # Two controllers take turns by the chunk, which takes a tenth of a second.
@@ -42,6 +43,49 @@ def open_store(place: Place, *, now_ms: int, create: bool = True) -> Iterator[Se
             yield session
         finally:
             session.close()
+
+
+@contextlib.contextmanager
+def open_to_read(place: Place, *, now_ms: int) -> Iterator[Session]:
+    """A session that only reads: it needs no more than that right, and waits for nobody who writes.
+
+    Raises as `open_store` does, StoreMissing among it; StoreUnusable in the end where a file that could only be read as
+    it lay there was written to meanwhile: see `Session.check_unchanged`.
+    """
+    with store_errors(place):
+        session = _reading_session(place)
+        try:
+            version = check_version(session, str(place))
+            if version == 0:
+                raise StoreMissing(_missing(place))
+            if version < SCHEMA_VERSION:  # the one time that reading needs the right to write
+                migrate(session, str(place), now_ms)
+            yield session
+            session.check_unchanged()
+        finally:
+            session.close()
+
+
+def _reading_session(place: Place) -> Session:
+    if place.path is None or may_write(place.path):
+        return Session(_open(place, create=False))
+    try:
+        connection, unchanged = open_read_only(place.path)
+    except FileNotFoundError as exc:
+        raise StoreMissing(_missing(place)) from exc
+    database = _Opened(str(place), thread_safe=False)
+    database.opened = connection
+    database.connect()
+    return Session(database, unchanged)
+
+
+class _Opened(SqliteDatabase):
+    """peewee's own, with a connection that is there already."""
+
+    opened: sqlite3.Connection
+
+    def _connect(self) -> sqlite3.Connection:
+        return self.opened
 
 
 def _open(place: Place, *, create: bool) -> Database:

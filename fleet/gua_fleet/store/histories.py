@@ -47,7 +47,7 @@ class HistoryRow:
         return max(self.rev, self.raw_rev)
 
     def since_rev(self, *, rollups_only: bool) -> int:
-        """From where to ask: the newest pulled tick once more, by which a restored copy is told."""
+        """From where to ask: the newest pulled tick once more, by which a restored copy is told; see `anchor`."""
         if rollups_only:
             return self.rev
         if self.anchor_rev is None:

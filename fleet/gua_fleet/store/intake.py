@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gua.export.reading import PackedChunk
+from gua_fleet.store.anchor import Anchor, SlotAnchor, slot_anchor, tick_anchor
 from gua_fleet.store.days import day_of, sum_days
 from gua_fleet.store.expired import drop_named, drop_nameless
 from gua_fleet.store.forgotten import drop_forgotten
@@ -72,7 +73,8 @@ class Intake:
         self._now_ms = 0
         self._asked: HistoryRow | None = None  # as it was when the host was asked: others may write meanwhile
         self._asked_rev = 0
-        self._anchor: tuple[int, int] | None = None
+        self._slot_anchor: SlotAnchor | None = None
+        self._anchor: Anchor | None = None
         self._header: Header | None = None
         self.history: HistoryRow | None = None
         self.taken = Taken()
@@ -84,7 +86,10 @@ class Intake:
                 self._asked = present_history(self._session, self._name)
             else:
                 self._asked = read_history(self._session, self.history.id)
+            self._slot_anchor = None if self._asked is None else slot_anchor(self._session, self._asked)
         self._asked_rev = 0 if self._asked is None else self._asked.since_rev(rollups_only=self._rollups_only)
+        if self._rollups_only and self._slot_anchor is not None:
+            self._asked_rev = min(self._asked_rev, self._slot_anchor.rev - 1)
         return self._asked_rev
 
     def begin(self, header: Header, now_ms: int) -> None:
@@ -107,10 +112,14 @@ class Intake:
         self.history, self.taken, self._header, self._anchor = history, taken, header, None
         if history.id != (asked.id if asked else None) and (self._asked_rev or history.reached_rev):
             raise AskAgain
-        if asked is not None and asked.raw_rev and asked.anchor_rev is not None and not self._rollups_only:
-            anchor_ms = asked.anchor_ms or 0
-            if header.raw_since_ms is None or header.raw_since_ms <= anchor_ms:  # else it may be gone there by now
-                self._anchor = (asked.anchor_rev, anchor_ms)
+        if asked is not None and history.id == asked.id:
+            self._anchor = self._expected(asked, header)
+
+    def _expected(self, asked: HistoryRow, header: Header) -> Anchor | None:
+        """What must come again in this export; None where nothing must."""
+        tick = None if self._rollups_only else tick_anchor(asked, header.raw_since_ms)
+        slot = self._slot_anchor
+        return tick or (slot if slot is not None and slot.rev > self._asked_rev else None)
 
     def _begin_new(self, host: int, known: HistoryRow | None, header: Header, taken: Taken) -> HistoryRow:
         before = present_history(self._session, self._name)
@@ -197,14 +206,11 @@ class Intake:
         )
 
     def _check_anchor(self, chunk: PackedChunk, incoming: Iterable[Incoming]) -> None:
-        """The newest tick that was pulled before must come again, or the database is another than it was."""
-        if self._anchor is None:
-            return
-        ticks = next((part for part in incoming if part.table.name == "tick"), None)
-        seen = ticks is not None and self._anchor in zip(ticks.column("rev"), ticks.column("ts_ms"), strict=True)
-        if seen:
+        """Begin a branch before anything of another database gets into this one."""
+        came = None if self._anchor is None else self._anchor.came(incoming, whole=chunk.whole)
+        if came:
             self._anchor = None
-        elif chunk.whole:
+        elif came is False:
             self._put_back()
 
     def _put_back(self) -> None:

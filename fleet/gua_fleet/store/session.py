@@ -29,8 +29,10 @@ class Session:
     It belongs to one thread at a time: `writing` and `reading` let one in after another.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, check_unchanged: Callable[[], None] = lambda: None) -> None:
+        """check_unchanged: raises StoreUnusable where what was read since may be no one view of the store."""
         self.database = database
+        self.check_unchanged = check_unchanged
         self.is_sqlite = isinstance(database, SqliteDatabase)
         self._lock = threading.RLock()
         self._closed = False

@@ -107,6 +107,38 @@ def test_a_database_put_back_is_told_though_it_has_recorded_beyond_by_now(sessio
     assert len(kept_rows(session, new.id)["tick"]) == 70
 
 
+@pytest.mark.parametrize("later_rollups_only", [True, False])
+def test_a_database_put_back_is_told_by_sums_alone_too(
+    session: Session, tmp_path: Path, later_rollups_only: bool
+) -> None:
+    """A pull of sums, then the same with another past beyond the cursor: what is pulled next does not matter."""
+    path = recorded(tmp_path / "gua.db", 0, 10)
+    shutil.copy(path, tmp_path / "copy.db")
+    recorded(path, 10, 40)
+    pull(session, path, rollups_only=True)
+    before = kept_rows(session, present(session).id)
+    shutil.copy(tmp_path / "copy.db", path)
+    recorded(path, 120, 180)
+    intake = pull(session, path, rollups_only=later_rollups_only)
+    old, new = histories(session)
+    assert (intake.taken.restored, old.ended_why, new.branch) == (True, RESTORED, 1)
+    assert kept_rows(session, old.id) == before
+    assert ticks_counted(session) == 10 + 25 + 60
+    assert notes(session, intake).startswith("its database was restored from an older copy")
+    assert not pull(session, path, rollups_only=later_rollups_only).taken.new
+
+
+def test_what_no_copy_is_is_not_taken_for_one_by_its_sums(session: Session, tmp_path: Path) -> None:
+    """Pulls in the midst of a quarter-hour, of nothing new, after a clock that was set back and after days."""
+    path = tmp_path / "gua.db"
+    for first, end in ((0, 7), (7, 9), (9, 9), (300, 310), (20, 30), (30, 40), (2_000, 2_001)):
+        recorded(path, first, end)
+        assert not pull(session, path, rollups_only=True).taken.restored
+    wanted = sum(row[0] for row in session.rows("SELECT ticks FROM tick_slot"))
+    assert wanted == ticks_counted(session) == 40
+    assert len(histories(session)) == 1
+
+
 def test_two_hosts_with_one_database_are_kept_apart_and_told(session: Session, tmp_path: Path) -> None:
     path = recorded(tmp_path / "gua.db", 0, 30)
     clone = shutil.copy(path, tmp_path / "clone.db")
