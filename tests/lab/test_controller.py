@@ -49,8 +49,8 @@ class Tower(Site):
         self.fleet = self.lab.directory / "fleet.yml"
         self.fleet.write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": {"ansible_user": "reader"}}}))
         settings = {
-            "gua_controller_inventory_src": str(self.fleet),
-            "gua_controller_known_hosts_src": str(self.lab.directory / "known_hosts"),
+            "gua_controller_inventory_src": self.fleet.name,
+            "gua_controller_known_hosts_src": "known_hosts",
             "gua_controller_ssh_key_src": str(self.lab.directory / "key"),
             "gua_controller_settings": {"timeout": "60s"},
             "gua_controller_mail_to": ["ops@example.org"],
@@ -144,6 +144,9 @@ def test_the_timers_run_and_the_page_tells_who_is_free_and_who_is_silent(tower: 
         assert time.monotonic() < end, tower.page()
     assert "<td>gpu02</td>" in tower.page()
     assert tower.job("gua-fleet-pull") == "success"
+    # by hand, the same history
+    by_hand = ("runuser", "-u", "gua-fleet", "--", "gua-fleet", "store", "info", "--config")
+    assert f"{DATA}/fleet.db" in tower.host.run(*by_hand, f"{SETTINGS}/gua-fleet.yml")
 
 
 def test_the_report_of_last_week_is_mailed_and_kept(tower: Tower) -> None:
@@ -171,6 +174,7 @@ def test_what_cannot_work_is_refused_and_the_services_keep_what_they_had(tower: 
         ({"store": "/srv/fleet.db"}, "neither a file below"),
         ({"memory_max": "plenty"}, "is a size such as"),
         ({"environment_file": "/etc/none"}, "has no file /etc/none"),
+        ({"known_hosts_src": "none"}, f"There is no {tower.lab.directory}/none on this machine"),
         ({"free_every": "1s"}, "--refresh"),
     ):
         run = tower.controller(**{f"gua_controller_{name}": value for name, value in variables.items()})
