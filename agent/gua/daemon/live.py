@@ -91,7 +91,12 @@ class Outlets:
                 from gua.daemon.textfile import Textfile
 
                 self._textfile = Textfile(
-                    self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user
+                    self._orders.textfile,
+                    self._orders.database,
+                    self._clock,
+                    settings,
+                    self._orders.per_user,
+                    self._orders.enrolment,
                 )
         self._opened = True
         return self._all()
@@ -118,7 +123,8 @@ class Outlets:
         from gua.cloud.push import open_pusher
 
         self._end_pushing()
-        self._board, self._board_as = open_pusher(settings, config, self._clock, load), (config, settings.interval_ms)
+        self._board = open_pusher(settings, config, self._clock, self._orders.database, load)
+        self._board_as = config, settings.interval_ms
 
     def _end_pushing(self) -> None:
         """What it still has is older than what another one is given next."""

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from gua import __version__
 from gua.clock import Clock
+from gua.cloud.heard import read_board
 from gua.daemon.presence import Found, Presence, find_daemon
 from gua.daemon.record import age_of_ticks_s
 from gua.errors import DatabaseForbidden, DatabaseMissing, DatabaseUnusable, GuaError
@@ -119,12 +120,12 @@ def _is_fresh(last: Optional[TickRow], now_ms: int) -> bool:
 
 
 def read_status(
-    database: Path, clock: Clock, *, gpu_less: bool, scheduler: Optional[str], enrolled: Optional[bool], with_day: bool
+    database: Path, clock: Clock, *, gpu_less: bool, scheduler: Optional[str], enrolment: Path, with_day: bool
 ) -> dict[str, Any]:
     """The document.
 
-    gpu_less: this host has no card. scheduler: who manages the cards, None for nobody. enrolled: with a board, None
-    where that is not known. with_day: with sums of the last day. Raises DatabaseForbidden to who may not see a thing.
+    gpu_less: this host has no card. scheduler: who manages the cards, None for nobody. enrolment: the file of the one
+    with a board. with_day: with sums of the last day. Raises DatabaseForbidden to who may not see a thing.
     """
     found = find_daemon(database)
     now_ms = clock.now_ms()
@@ -132,6 +133,7 @@ def read_status(
     if found.presence is Presence.HIDDEN and isinstance(history.error, DatabaseForbidden):
         raise history.error
     record, last = found.record, history.last
+    enrolled, board = read_board(enrolment, database, now_ms)
     state = judge(found, history, now_ms=now_ms, age_ms=_process_age_ms(found), gpu_less=gpu_less)
     return {
         "schema": SCHEMA,
@@ -153,6 +155,7 @@ def read_status(
         "database": str(database),
         "host": _host(history.host, scheduler, paused=history.paused),
         "enrolled": enrolled,
+        "board": board,
         "last_day": history.day,
         "error": None if history.error is None else shown(str(history.error), 500),
     }

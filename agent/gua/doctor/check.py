@@ -28,7 +28,7 @@ QUESTIONS: Mapping[str, str] = {
     "database_rights": "may only its owner write the database and beside it",
     "database_filesystem": "is it on a local disk, with room left",
     "daemon": "is a daemon sampling into it, and how did its newest tick go",
-    "cloud": "is this host enrolled with a board",
+    "cloud": "is this host enrolled with a board, and does that take what the daemon samples",
 }
 
 # Worst first; a check that was left out tells least.

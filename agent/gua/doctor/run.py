@@ -61,7 +61,8 @@ def run_doctor(
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
     storing = Beside(lambda: database.look(location.path, clock))
-    board = Beside(lambda: cloud.look(enrolment or location.path.with_name(FILE_NAME), ask_board=ask_board))
+    enrolment = enrolment or location.path.with_name(FILE_NAME)
+    board = Beside(lambda: cloud.look(enrolment, location.path, now_ms, ask_board=ask_board))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
@@ -150,7 +151,7 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         seen.storage.rights,
         seen.storage.filesystem,
         database.check_daemon(seen.storage.running, history, now_ms=history.read_ms or now_ms, gpu_less=gpu_less),
-        seen.cloud,
+        cloud.with_silence(seen.cloud, seen.storage.running, history.last),
     ]
 
 

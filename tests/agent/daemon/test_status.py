@@ -96,9 +96,22 @@ def test_the_sentence() -> None:
     assert told(state="unknown", error="newer").endswith(": newer")
 
 
+def read_nothing(folder: Path) -> dict[str, Any]:
+    """The document of a folder in which nothing lies."""
+    enrolment = folder / "cloud.json"
+    return read_status(
+        folder / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolment=enrolment, with_day=True
+    )
+
+
 def test_a_host_with_nothing_at_all_has_a_whole_document(tmp_path: Path) -> None:
     document = read_status(
-        tmp_path / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolled=None, with_day=True
+        tmp_path / "gua.db",
+        FakeClock(),
+        gpu_less=True,
+        scheduler=None,
+        enrolment=tmp_path / "cloud.json",
+        with_day=True,
     )
     assert (document["schema"], document["running"], document["state"]) == (SCHEMA, False, "stopped")
     assert (document["pid"], document["last_tick_at"], document["cards"]) == (None, None, 0)
@@ -112,8 +125,15 @@ def test_the_schema_names_exactly_what_the_document_has(tmp_path: Path) -> None:
 
     schema = load_schema("gua.status.1")
     document = read_status(
-        tmp_path / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolled=None, with_day=True
+        tmp_path / "gua.db",
+        FakeClock(),
+        gpu_less=True,
+        scheduler=None,
+        enrolment=tmp_path / "cloud.json",
+        with_day=True,
     )
     Draft202012Validator(schema).validate(document)
-    assert list(document) == schema["required"] == list(schema["properties"])
+    assert list(document) == list(schema["properties"])
+    assert set(document) - set(schema["required"]) == {"board"}  # which older agents do not tell
+    assert (document["enrolled"], document["board"]) == (False, None)
     assert set(schema["properties"]["state"]["enum"]) >= RUNNING
