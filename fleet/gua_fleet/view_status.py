@@ -121,9 +121,8 @@ def _is_silent(status: Mapping[str, Any]) -> bool:
     board = status["board"]
     if board is None or not status["sampling"] or status["last_tick_at"] is None:
         return False
-    known = [parse_time_ms(at) for at in (board["last_accepted_at"], board["failing_since"]) if at is not None]
     interval_ms = round((status["interval_s"] or 0) * MS_PER_SECOND)
-    return is_silent(min(known, default=None), parse_time_ms(status["last_tick_at"]), interval_ms)
+    return is_silent(board, parse_time_ms(status["last_tick_at"]), interval_ms)
 
 
 def _document(result: HostResult, host: HostNow) -> dict[str, Any]:

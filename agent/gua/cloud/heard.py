@@ -21,7 +21,7 @@ from gua.clock import Clock
 from gua.cloud.config import CloudConfig, load_config, named
 from gua.errors import EnrolmentForbidden, GuaError, NotEnrolled
 from gua.text import shown
-from gua.units import MS_PER_SECOND, format_duration, to_iso
+from gua.units import MS_PER_SECOND, format_duration, parse_time_ms, to_iso
 
 logger = logging.getLogger(__name__)
 
@@ -215,13 +215,17 @@ def to_board(heard: Heard, now_ms: int) -> Board:
     }
 
 
-def is_silent(since_ms: Optional[int], last_tick_ms: Optional[int], interval_ms: int) -> bool:
+def is_silent(board: Board, last_tick_ms: Optional[int], interval_ms: int, enrolled_ms: Optional[int] = None) -> bool:
     """Whether ticks came for long that the board took none of; in a pause, or without a card, none come. Pure.
 
-    since_ms: since when it took none, None: it never did. last_tick_ms: the newest tick, None without any.
+    last_tick_ms: the newest tick, None without any. enrolled_ms: since when a board that took none could have, None
+    where that is not known: then it is silent at once.
     """
     if last_tick_ms is None:
         return False
+    # The clock may have been ahead when a state was taken: then failing tells more
+    known = [parse_time_ms(at) for at in (board["last_accepted_at"], board["failing_since"]) if at is not None]
+    since_ms = min(known, default=enrolled_ms)
     return since_ms is None or last_tick_ms - since_ms > max(_SILENT_INTERVALS * interval_ms, _SILENT_MS)
 
 

@@ -79,13 +79,12 @@ def with_silence(check: Check, running: Optional[bool], last: Optional[TickRow])
     board: Optional[Board] = check.details.get("board")
     if board is None or check.status != OK or running is False or last is None:
         return check
-    known = [parse_time_ms(at) for at in (board["last_accepted_at"], board["failing_since"]) if at is not None]
-    since_ms = min(known, default=parse_time_ms(check.details["enrolled_at"]))
-    if not is_silent(since_ms, last.at_ms, last.interval_ms):
+    if not is_silent(board, last.at_ms, last.interval_ms, parse_time_ms(check.details["enrolled_at"])):
         return check
     why = f": {board['reason']}" if board["reason"] else ""
-    took = "never took a state" if board["last_accepted_at"] is None else "takes no state any more"
-    summary = f"{check.summary}, but it {took} ({accepted_words(board['last_accepted_age_s'])}){why}"
+    age_s = board["last_accepted_age_s"]
+    took = "never took a state" if age_s is None else f"takes no state any more ({accepted_words(age_s)})"
+    summary = f"{check.summary}, but the board {took}{why}"
     return Check(check.id, WARN, summary, _SILENT_CURE, check.details)
 
 

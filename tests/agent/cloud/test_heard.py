@@ -16,6 +16,7 @@ import pytest
 from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
 from gua.cloud.heard import (
+    Heard,
     HeardKeeper,
     accepted_words,
     board_line,
@@ -24,6 +25,7 @@ from gua.cloud.heard import (
     heard_path,
     is_silent,
     read_board,
+    to_board,
 )
 from gua.cloud.push import Pusher
 from gua.cloud.sender import StateSender
@@ -255,20 +257,32 @@ def test_no_age_is_negative_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since_min", "last_tick_min", "interval_s", "silent"),
+    ("accepted_min", "failing_min", "last_tick_min", "interval_s", "silent"),
     [
-        (0, 15, 30, False),
-        (0, 16, 30, True),
-        (0, 16, 600, False),  # ten intervals are longer
-        (0, 101, 600, True),
-        (None, 0, 30, True),
-        (None, None, 30, False),
-        (60, 0, 30, False),  # no tick since: a pause, or a clock that was set back
+        (0, None, 15, 30, False),
+        (0, None, 16, 30, True),
+        (0, 15, 16, 30, True),
+        (0, None, 16, 600, False),  # ten intervals are longer
+        (0, None, 101, 600, True),
+        (None, None, 0, 30, True),
+        (None, 0, 15, 30, False),
+        (None, 0, 16, 30, True),
+        (None, None, None, 30, False),
+        (60, None, 0, 30, False),  # no tick since: a pause
+        (600, 0, 16, 30, True),  # the clock was ahead when it was taken
     ],
 )
 def test_silent_is_a_board_that_took_none_of_many_ticks(
-    since_min: int | None, last_tick_min: int | None, interval_s: int, silent: bool
+    accepted_min: int | None, failing_min: int | None, last_tick_min: int | None, interval_s: int, silent: bool
 ) -> None:
-    since_ms = None if since_min is None else MONDAY + since_min * MINUTE_MS
-    last_ms = None if last_tick_min is None else MONDAY + last_tick_min * MINUTE_MS
-    assert is_silent(since_ms, last_ms, interval_s * 1000) is silent
+    def at_ms(minutes: int | None) -> int | None:
+        return None if minutes is None else MONDAY + minutes * MINUTE_MS
+
+    told = to_board(Heard("https://board.invalid", "host-1", at_ms(accepted_min), at_ms(failing_min)), MONDAY)
+    assert is_silent(told, at_ms(last_tick_min), interval_s * 1000) is silent
+
+
+def test_a_host_that_was_enrolled_just_now_is_given_time() -> None:
+    never = to_board(Heard("https://board.invalid", "host-1"), MONDAY)
+    assert not is_silent(never, MONDAY + 15 * MINUTE_MS, 30_000, MONDAY)
+    assert is_silent(never, MONDAY + 16 * MINUTE_MS, 30_000, MONDAY)
