@@ -5,7 +5,8 @@ a library does whose driver was upgraded beneath it). There is never a second ch
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
 A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
-reads the rest: a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
+reads the rest; where that one hangs in another card, it is given half of what is left, and so on. Cards that hang cost
+no other card its tick (see `gua.nvml.isolation`).
 
 A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A
 driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
@@ -22,7 +23,7 @@ from typing import Optional
 from gua.clock import Clock
 from gua.model import Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
-from gua.nvml.isolation import Isolation
+from gua.nvml.isolation import Isolation, successor_stall_s
 from gua.nvml.leave_out import LeaveOut
 from gua.nvml.progress import Position
 
@@ -107,36 +108,35 @@ class WorkerClient:
         return gone and until_s - self._clock.monotonic_s() > self._deadline_s / 2
 
     def _sample_by(self, child: Child, until_s: float) -> Snapshot:
+        """An answer of this child; of a new one without the card that it hangs in, and so on until the deadline."""
         leave_out = self._isolation.left_out(self._clock.monotonic_s())
-        try:
-            return self._ask(child, leave_out, until_s)
-        except NoAnswer as exc:
-            if exc.at is None:
-                return self._unanswered(child, exc.doing)
-            return self._sample_without(exc.at, child, leave_out, until_s)
-
-    def _sample_without(self, at: Position, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
-        """The other cards, by a new child: the one asked hangs in a call about one."""
-        self._blame(at)
-        self._retire(child)
-        if self._unreaped is not None:
-            return self._failed(_no_answer(at))
-        successor = self._start()
-        try:
-            return self._ask(successor, {**leave_out, at.place: at.call}, until_s)
-        except NoAnswer as exc:
-            if exc.at is not None:
-                self._blame(exc.at)
-            return self._unanswered(successor, exc.at or at)
+        stall_s = self._deadline_s / 2
+        at: Optional[Position] = None
+        while True:
+            try:
+                return self._ask(child, leave_out, until_s, stall_s)
+            except NoAnswer as exc:
+                if exc.at is None:
+                    return self._unanswered(child, at or exc.doing)
+                at = exc.at
+            self._blame(at)
+            if self._clock.monotonic_s() >= until_s:
+                return self._unanswered(child, at)
+            self._retire(child)
+            if self._unreaped is not None:
+                return self._failed(_no_answer(at))
+            leave_out = {**leave_out, at.place: at.call}
+            stall_s = successor_stall_s(until_s - self._clock.monotonic_s())
+            child = self._start()
 
     def _blame(self, at: Position) -> None:
         self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
         self._warn(f"{at.call} does not return on card {at.place}: the card is left out for now")
 
-    def _ask(self, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
+    def _ask(self, child: Child, leave_out: LeaveOut, until_s: float, stall_s: float) -> Snapshot:
         """One answer. Raises NoAnswer."""
         try:
-            snapshot = child.ask(leave_out, until_s=until_s, stall_s=self._deadline_s / 2)
+            snapshot = child.ask(leave_out, until_s=until_s, stall_s=stall_s)
         except ChildEnded as exc:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))

@@ -10,6 +10,7 @@ import pytest
 from gua.clock import SystemClock
 from gua.model import KnownDevice, Reason, Snapshot
 from gua.nvml.client import WorkerClient
+from gua.nvml.isolation import successor_stall_s
 from gua.nvml.progress import Position, Progress
 from gua.reconcile import reconcile
 from tests.nvml_stub import Card, Delay, Error, Instance, Scene
@@ -48,6 +49,56 @@ def test_call_that_hangs_on_one_card_costs_the_others_nothing_lasting(
         assert absent[0].faults["handle"].call.startswith(call)
     finally:
         client.close()
+
+
+@pytest.mark.parametrize("sick", [(1, 2), (0, 1, 3)])
+def test_cards_that_begin_to_hang_at_once_cost_the_others_no_sample(nvml_scene: Path, sick: tuple[int, ...]) -> None:
+    """In one and the same sample. A machine so busy that a child starts for seconds is given another try."""
+    cards = [Card(f"GPU-{index}", util=index) for index in range(5)]
+    hangs = (Delay("nvmlDeviceGetUtilizationRates", FOR_EVER_MS),)
+    hanging = [replace(card, rules=hangs) if index in sick else card for index, card in enumerate(cards)]
+    healthy = [(card.uuid, card.util) for index, card in enumerate(cards) if index not in sick]
+    for _ in range(4):
+        client = WorkerClient(clock=SystemClock(), deadline_s=10.0)
+        try:
+            Scene(cards=tuple(cards)).save(nvml_scene)
+            _until_cards(client, 5)
+            Scene(cards=tuple(hanging)).save(nvml_scene)
+            snapshot = client.sample()
+        finally:
+            client.close()
+        if not snapshot.unresponsive:
+            break
+    assert [(card.uuid, card.util_pct) for card in snapshot.cards] == healthy
+    assert [(slot.index, slot.reason) for slot in snapshot.lost] == [(index, Reason.UNRESPONSIVE) for index in sick]
+
+
+def test_when_every_card_hangs_the_driver_as_a_whole_does_not_answer(nvml_scene: Path) -> None:
+    hangs = (Delay("nvmlDeviceGetUtilizationRates", FOR_EVER_MS),)
+    clock = SystemClock()
+    client = WorkerClient(clock=clock, deadline_s=4.5)
+    try:
+        Scene(cards=tuple(Card(f"GPU-{index}") for index in range(4))).save(nvml_scene)
+        _until_cards(client, 4)
+        Scene(cards=tuple(Card(f"GPU-{index}", rules=hangs) for index in range(4))).save(nvml_scene)
+        for _ in range(4):  # until each was tried, and once again
+            snapshot = client.sample()
+            assert (snapshot.unresponsive, snapshot.cards) == (True, ())
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("left_s", "stalls_s"), [(5.0, [2.5, 1.25, 1.25]), (1.5, [1.5]), (2.0, [1.0, 1.0]), (1.99, [1.99]), (0.0, [0.0])]
+)
+def test_successors_halve_what_is_left_and_none_is_blamed_in_less_than_a_second(
+    left_s: float, stalls_s: list[float]
+) -> None:
+    found = []
+    while not found or left_s > 0:
+        found.append(successor_stall_s(left_s))
+        left_s -= found[-1]
+    assert found == stalls_s
 
 
 def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None:
