@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from gua.clock import Clock
-from gua.model import Fault, FaultKind, Reason, Snapshot
+from gua.model import READING_UTIL_SAMPLES, SAMPLES_CONTRADICTED, Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
 from gua.nvml.isolation import Isolation, successor_stall_s
 from gua.nvml.leave_out import LeaveOut
@@ -61,6 +61,7 @@ class WorkerClient:
         self._tick_left_out = False
         self._isolation = Isolation()
         self._missing_calls: frozenset[str] = frozenset()
+        self._contradicted: set[str] = set()
         self._failure = _no_answer(None)
         self._warned_s: dict[str, float] = {}
 
@@ -140,7 +141,7 @@ class WorkerClient:
         except ChildEnded as exc:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))
-        self._say_missing(snapshot)
+        self._say_once(snapshot)
         hung = _only_hung(snapshot)
         if hung is not None:
             self._isolation.forget()
@@ -152,11 +153,17 @@ class WorkerClient:
         self._retire(child)
         return self._failed(snapshot)
 
-    def _say_missing(self, snapshot: Snapshot) -> None:
+    def _say_once(self, snapshot: Snapshot) -> None:
+        """What this driver does not have, and whose samples are not believed."""
         new = frozenset(snapshot.missing_calls) - self._missing_calls
         if new:
             logger.info("this driver or nvidia-ml-py does not have %s", ", ".join(sorted(new)))
         self._missing_calls |= new
+        for card in snapshot.cards:
+            fault = card.faults.get(READING_UTIL_SAMPLES)
+            if fault is not None and fault.error == SAMPLES_CONTRADICTED and card.uuid not in self._contradicted:
+                self._contradicted.add(card.uuid)
+                logger.warning("card %s: %s is not believed: %s", card.uuid, fault.call, fault.message)
 
     def _unanswered(self, child: Child, doing: Optional[Position]) -> Snapshot:
         age_s = self._clock.monotonic_s() - child.started_s
