@@ -53,6 +53,7 @@ def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], 
         stack.callback(gate.leave)
         source = LiveSource(settings, clock, fake=orders.fake)
         stack.callback(source.close)
+        stack.callback(outlets.begin_to_end)  # what ends last of all is told first
         life = _Life(orders, settings, clock, stop, notify, outlets, gate, source, record, ready)
         while not life.serve_one():
             lock.keep(clock)
