@@ -182,6 +182,25 @@ def _free_bytes(path: Path) -> Optional[int]:
     return None if place is None else shutil.disk_usage(place).free
 
 
+def good_tick(running: Optional[bool], history: History, *, now_ms: int) -> Optional[str]:
+    """How the newest tick of a daemon went that samples well now, in words; None where none does, or nobody can say."""
+    last = history.last
+    if running is False or history.paused_ms is not None or last is None:
+        return None
+    age_ms = now_ms - last.at_ms
+    if last.status not in (TickStatus.OK, TickStatus.PARTIAL) or _is_stale(last, age_ms):
+        return None
+    return _tick_text(last, age_ms)
+
+
+def _is_stale(last: TickRow, age_ms: int) -> bool:
+    return age_ms > max(_STALE_INTERVALS * last.interval_ms, _STALE_FLOOR_MS)
+
+
+def _tick_text(last: TickRow, age_ms: int) -> str:
+    return f"last tick {last.status.value}, {format_duration(max(0, age_ms))} old"
+
+
 def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_less: bool) -> Check:
     """Whether somebody samples into this database, and how the newest tick went.
 
@@ -205,8 +224,8 @@ def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_
     if last is None or age_ms is None:
         waiting = "waiting for a card" if gpu_less else "no tick yet"
         return Check("daemon", OK if running else SKIP, waiting if running else "cannot tell", None, details)
-    summary = f"last tick {last.status.value}, {format_duration(max(0, age_ms))} old"
-    if age_ms > max(_STALE_INTERVALS * last.interval_ms, _STALE_FLOOR_MS) and not gpu_less:
+    summary = _tick_text(last, age_ms)
+    if _is_stale(last, age_ms) and not gpu_less:
         return Check(
             "daemon", FAIL if running else WARN, f"stuck: {summary}" if running else summary, _RESTART, details
         )
