@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Optional
 from gua.clock import Clock
 from gua.daemon.lock import is_locked
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
+from gua.doctor.readings import Zero, read_zeroes
 from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_type, read_filesystem_type
 from gua.location import Location
@@ -41,6 +42,7 @@ class History:
     last: the newest tick of a daemon, None before the first. newest_ms: the newest tick of anybody.
     known: the cards that are expected here. paused_ms: since when sampling is paused, None when it is not.
     damage: what is broken in it, None when nothing is. whole_read: False when it was too large to look at all of it.
+    zeroes: holds of cards that read nothing but 0 %; None where nothing was read.
     read_ms: when it was read, which the age of its ticks is told by; None when it was not.
     """
 
@@ -52,6 +54,7 @@ class History:
     paused_ms: Optional[int] = None
     damage: Optional[str] = None
     whole_read: bool = True
+    zeroes: Optional[tuple[Zero, ...]] = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ def _history(reader: StoreReader, clock: Clock) -> History:
         newest_ms=reader.newest_tick_ms(),
         known=tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None),
         paused_ms=min(paused, default=None),
+        zeroes=read_zeroes(reader, clock),
         read_ms=clock.now_ms(),  # not before: a tick stored meanwhile is not of the future
     )
     return _with_damage(history, reader)

@@ -12,7 +12,8 @@ from gua.clock import Clock
 from gua.cloud.config import FILE_NAME
 from gua.collect import Sampler
 from gua.daemon.pause import refuse_when_paused
-from gua.doctor import cloud, database, driver, host, modes, sandbox
+from gua.daemon.record import age_of_ticks_s
+from gua.doctor import cloud, database, driver, host, modes, readings, sandbox
 from gua.doctor.beside import Beside
 from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
@@ -119,6 +120,7 @@ def _ask_modes(snapshot: Snapshot, dev: Path, timeout_s: float) -> Optional[mode
 
 def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted: bool) -> list[Check]:
     procfs = procfs_root()
+    ours = ProcFs(procfs)
     sysfs = sysfs_root()
     devices = read_nvidia_devices(sysfs)
     module = read_module_version(procfs)
@@ -148,7 +150,8 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         modes.check_mig(snapshot, seen.modes),
         modes.check_persistence_mode(seen.modes),
         host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0),
-        host.check_pid_namespace(ProcFs(procfs), trusted=trusted),
+        host.check_pid_namespace(ours, trusted=trusted),
+        readings.check_stuck_reading(history.zeroes, ours.boot_id(), ours.cpu_s, age_of_ticks_s),
         host.check_clock(now_ms, history.newest_ms),
         database.check_database(location, history),
         database.check_database_integrity(history),
