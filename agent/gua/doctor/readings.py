@@ -63,12 +63,13 @@ def read_zeroes(reader: StoreReader, clock: Clock) -> tuple[Zero, ...]:
     looked: dict[tuple[int, int], tuple[Optional[int], int]] = {}
     found = []
     for hold in holds:
-        if hold.until_ms is not None or hold.device not in read_0 or hold.state_ms[State.ACTIVE]:
+        old = hold.until_ms is None and now_ms - hold.since_ms >= LEAST_MS
+        if not old or hold.device not in read_0 or hold.state_ms[State.ACTIVE]:
             continue
         place = hold.device, max(hold.since_ms, now_ms - LOOKED_AT_MS)
-        if now_ms - hold.since_ms < LEAST_MS or (place not in looked and clock.monotonic_s() >= until_s):
-            continue
         if place not in looked:
+            if clock.monotonic_s() >= until_s:
+                break
             looked[place] = reader.highest_util(hold.device, (place[1], now_ms + 1))
         highest_pct, covered_ms = looked[place]
         if highest_pct == 0 and covered_ms >= LEAST_MS:
