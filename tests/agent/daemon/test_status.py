@@ -76,6 +76,7 @@ def told(**more: Any) -> str:
         "error": None,
         "card_states": {"active": 8},
         "unknown_by_reason": {},
+        "driver_mismatch": None,
     }
     return sentence({**document, **more})
 
@@ -94,6 +95,17 @@ def test_the_sentence() -> None:
     assert told(unit="gua-agent.service").startswith("running (pid 4711, gua-agent.service), ")
     assert told(state="elsewhere").startswith("not running here: the daemon of host gpu07 has this database")
     assert told(state="unknown", error="newer").endswith(": newer")
+
+
+def test_the_sentence_tells_of_a_driver_that_no_new_program_can_use() -> None:
+    mismatch = {"kernel_module": "570.86.15", "library": "580.65.06"}
+    assert told(driver_mismatch=mismatch) == (
+        "running (pid 4711), last tick 12 s ago, 8 cards ok; kernel module 570.86.15, library 580.65.06: it samples on "
+        "with the library loaded before, but will not after its next start, and no new job can use the cards"
+    )
+    assert told(driver_mismatch=mismatch, last_tick_status="error").endswith(
+        "; kernel module 570.86.15, library 580.65.06"
+    )
 
 
 def test_a_host_with_nothing_at_all_has_a_whole_document(tmp_path: Path) -> None:
