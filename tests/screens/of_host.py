@@ -100,6 +100,7 @@ def status_screen() -> str:
         "cards": 8,
         "card_states": {"active": 8},
         "unknown_by_reason": {},
+        "driver_mismatch": None,
     }
     lost = {"last_tick_status": "partial", "card_states": {"unknown": 1}, "unknown_by_reason": {"card_lost": 1}}
     documents = (

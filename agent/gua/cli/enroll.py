@@ -206,7 +206,7 @@ def _ask_token() -> str:
 def _facts(name: Optional[str]) -> Mapping[str, Optional[str]]:
     """What the board is told of this host; None where it is not known."""
     from gua import __version__
-    from gua.doctor.driver import read_module_version
+    from gua.driver_files import read_module_version
     from gua.host import hostname, procfs_root
 
     return {

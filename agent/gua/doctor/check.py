@@ -22,6 +22,7 @@ QUESTIONS: Mapping[str, str] = {
     "persistence_mode": "does the driver stay loaded while nobody uses a card",
     "hidepid": "does /proc show this user the processes of others",
     "pid_namespace": "do process ids here mean what they mean to the driver",
+    "stuck_reading": "does no card read 0 % for a day while its processes work",
     "clock": "is the clock set, and not behind the history",
     "database": "is the database there, and may it be read",
     "database_integrity": "is the database whole",
