@@ -37,7 +37,7 @@ def translate(
         busy = ", or takes no more log-ins just now" if is_refused_banner(exc) else ""
         detail = f"{target.address} port {target.port} does not speak SSH{busy}: {_why(exc)}"
         return HostFailure(Outcome.UNREACHABLE, detail)
-    if attempt.stage == "exec":
+    if attempt.stage == "exec" and isinstance(exc, paramiko.SSHException):  # else it is gone
         return HostFailure(Outcome.BAD_OUTPUT, f"the host refuses to run commands for {target.user}: {_why(exc)}")
     return HostFailure(Outcome.UNREACHABLE, f"the connection was lost at {attempt.stage}: {_why(exc)}")
 
@@ -63,7 +63,7 @@ def _not_let_in(
     results = [pair.result for pair in exc.result]
     if any(_is_timeout(result) for result in results if isinstance(result, Exception)):
         return attempt.timeout()
-    tried = ", ".join(offered) or "no key: none is named, in an agent, or in ~/.ssh"
+    tried = ", ".join(offered) or "no key: none is named, in an agent, or in ~/.ssh (for a password use --ask-pass)"
     taken = any(isinstance(result, PartialAuthentication) for result in results)
     allowed = next((r.allowed_types for r in reversed(results) if isinstance(r, _NAMES_METHODS)), ())
     wants = _wants(tuple(filter(None, allowed)), taken, has_password)
