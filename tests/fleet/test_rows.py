@@ -168,6 +168,14 @@ def test_free_text_names_places_and_never_speaks_for_hosts_that_did_not_answer()
     assert free_text(merged(silent)) == "Which cards are free is not known."
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_no_free_card_is_said_only_as_far_as_it_is_known(silent: bool) -> None:
+    busy = answer("b", report([card("GPU-b", states(60), now=now("active"))], store_id="s2"))
+    hosts = [busy, HostResult(Host("c", "c"), Outcome.UNREACHABLE)] if silent else [busy]
+    section = render_fleet(merged(*hosts)).partition("Free now\n")[2].splitlines()
+    assert section[0] == ("No card is free on the hosts that reported." if silent else "No card is free now.")
+
+
 def test_fleet_of_slices_only_has_a_headline_of_its_own() -> None:
     mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
     document = merged(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
