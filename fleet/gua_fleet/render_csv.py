@@ -7,6 +7,7 @@ import io
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from gua.text import shown
 from gua_fleet.model import Document
 from gua_fleet.sums import STATE_NAMES
 
@@ -32,7 +33,8 @@ HEADERS = (
 )
 
 # A spreadsheet takes a cell that begins so for a formula, and a user may be called `=cmd|...`.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@")
+_LONGEST_ESCAPE = len("\\U000e0001")
 
 
 def render_csv(document: Document, by: Collection[str] = ()) -> str:
@@ -88,9 +90,14 @@ def _states(states: Mapping[str, float]) -> dict[str, float]:
 
 
 def csv_cell(value: Any) -> Any:
-    """A value as a spreadsheet may have it: empty where unknown, no text a formula, no yes or no a word."""
+    """A value as a spreadsheet or a terminal may have it: empty where unknown, no yes or no a word, and no text a
+    formula or a control sequence.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
         return int(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    text = shown(value, _LONGEST_ESCAPE * len(value) + 4)
+    return f"'{text}" if text.startswith(_FORMULA) else text
