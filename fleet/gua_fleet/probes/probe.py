@@ -24,7 +24,8 @@ _ERROR_OUTCOMES = {
 _NOT_FOUND, _NOT_EXECUTABLE, _TIMED_OUT, _KILLED = 127, 126, 124, 137
 _SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `timeout` dies of the same one
 
-
+# Of a line that is quoted, more than is ever shown.
+_LINE_BYTES = 4096
 _CURE = "; ask again, or run the agent there by hand to see what it prints"
 
 
@@ -138,5 +139,8 @@ def _is_sudo(answer: Answer) -> bool:
 
 
 def _last_line(output: bytes) -> str:
-    lines = output.decode("utf-8", "replace").strip().splitlines()
+    """Its beginning, where it is long. Nothing else is decoded: it may be the end of a flood."""
+    whole = output.rstrip()
+    start = whole.rfind(b"\n") + 1
+    lines = whole[start : start + _LINE_BYTES].decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else ""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -115,3 +116,17 @@ def test_interpret_answer_without_a_frame_says_who_spoke(
 def test_interpret_refused_sudo_is_only_suspected_where_sudo_was_used() -> None:
     reading = _read(Answer(1, b"", b"some words"), SYNC_ONCE_PROBE, HOST)
     assert reading.outcome is Outcome.AGENT_ERROR
+
+
+def test_interpret_flood_of_messages_costs_next_to_no_memory() -> None:
+    flood = Answer(-1, b"", b"error\n" * 500_000 + b"the last \xff one", capped=True)
+    tracemalloc.start()
+    try:
+        reading = _read(flood)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (reading.detail or "").startswith("the answer is too long")
+    assert peak_bytes < 1_000_000
+    killed = _read(Answer(137, b"", flood.stderr))
+    assert (killed.detail or "").endswith(": the last \ufffd one")
