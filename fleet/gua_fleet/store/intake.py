@@ -39,6 +39,10 @@ class AskAgain(Exception):
     """The host has to be asked from another revision on: its database is not the one that was expected."""
 
 
+def _which(history: HistoryRow) -> tuple[str, str, int]:
+    return history.name, history.store_id, history.branch
+
+
 @dataclass
 class Taken:
     """What one pull brought. new: its history began with it. restored: because the host's database was put back.
@@ -169,7 +173,8 @@ class Intake:
         assert self.history is not None  # for the type checker: begin came before
         lock_host(self._session, self.history.host)
         history = read_history(self._session, self.history.id)
-        if history is None or history.ended_ms is not None:
+        # SQLite gives the number of a history that was forgotten to the next one, of any host
+        if history is None or history.ended_ms is not None or _which(history) != _which(self.history):
             raise NotBelieved("its history was ended or forgotten while it was pulled: pull again")
         return history
 
