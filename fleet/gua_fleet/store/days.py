@@ -82,7 +82,8 @@ def _sum(
     )
 
 
-def _sum_states(session: Session, history: int, first: int, end: int) -> None:
+def state_sums(session: Session, history: int, first: int, end: int) -> dict[int, bytes]:
+    """`slot_day.state_ms` of the days first <= day < end that have any card time that counts."""
     made: dict[int, array[int]] = {}
     for slot, verdict, covered_ms in session.rows(
         f"SELECT slot, verdict, sum(covered_ms) FROM card_slot{_RANGE}{counted('card_slot')} GROUP BY slot, verdict",
@@ -92,10 +93,15 @@ def _sum_states(session: Session, history: int, first: int, end: int) -> None:
         if day not in made:
             made[day] = array("q", bytes(8 * DAY_SLOTS * len(STATES)))
         made[day][number * len(STATES) + STATE_OF_VERDICT[verdict]] += int(covered_ms)
+    return {day: little_endian(sums).tobytes() for day, sums in made.items()}
+
+
+def _sum_states(session: Session, history: int, first: int, end: int) -> None:
+    made = state_sums(session, history, first, end)
     session.execute("DELETE FROM slot_day WHERE history = ? AND day >= ? AND day < ?", (history, first, end))
     session.execute_many(
         "INSERT INTO slot_day (history, day, state_ms) VALUES (?, ?, ?)",
-        [(history, day, little_endian(sums).tobytes()) for day, sums in sorted(made.items())],
+        [(history, day, state_ms) for day, state_ms in sorted(made.items())],
     )
 
 

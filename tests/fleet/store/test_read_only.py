@@ -21,7 +21,8 @@ from gua_fleet.export.source import Source
 from gua_fleet.export.tree import MANIFEST, write_export
 from gua_fleet.people import UserMap
 from gua_fleet.store import database as database_module
-from gua_fleet.store.care import check_store, store_info
+from gua_fleet.store.care import store_info
+from gua_fleet.store.check import check_store
 from gua_fleet.store.database import open_store, open_to_read
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session

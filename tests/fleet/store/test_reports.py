@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gua.coverage import SLOT_MS, slot_ceil, slot_floor
 from gua.export import stream
 from gua.units import to_iso
+from gua_fleet.store.check import check_store
 from gua_fleet.store.reports import stored_reports
 from gua_fleet.store.session import Session
 from tests.agent.export.exporting import export
@@ -58,6 +59,7 @@ def test_store_says_what_the_agents_say_themselves(case: tuple[History, int, int
         here, live = from_store(session, list(paths), asked), from_agents(paths, asked)
         assert figures(here) == figures(live)
         assert holds(here, here) == holds(live, here)
+        assert list(check_store(session)) == []
 
 
 @settings(max_examples=8 * MANY, deadline=timedelta(seconds=60))
