@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from gua.coverage import SLOT_MS
 from gua.store.codes import STATE_OF_VERDICT, STATES
+from gua.store.expiry import EXPIRED
 from gua_fleet.store.session import Session
 from gua_fleet.store.shape import NotBelieved
 
@@ -66,6 +67,21 @@ def _check(session: Session, history: int, first: int, end: int) -> None:
     )
     if more is not None:
         raise NotBelieved("it says of a card that a quarter-hour had more time than a quarter of an hour")
+    if _users_have_more(session, history, first, end):
+        raise NotBelieved("it says that a quarter-hour had more time of a card's users than there is")
+
+
+def _users_have_more(session: Session, history: int, first: int, end: int) -> bool:
+    """Shares of a card add up to no more than a quarter of an hour, and no one of its users had it for longer."""
+    among = f"FROM user_slot AS t{_RANGE}"
+    values = (history, first * DAY_SLOTS, end * DAY_SLOTS)
+    shares = f"SELECT 1 {among} GROUP BY slot, device HAVING sum(share_ms) > {SLOT_MS} LIMIT 1"
+    # `(expired)` stands for many
+    whole = (
+        f"SELECT 1 {among} AND NOT EXISTS (SELECT 1 FROM person WHERE person.history = t.history"
+        f" AND person.id = t.person AND name = ?) GROUP BY slot, device, person HAVING sum(card_ms) > {SLOT_MS} LIMIT 1"
+    )
+    return bool(session.value(shares, values) or session.value(whole, (*values, EXPIRED)))
 
 
 def _sum(

@@ -183,18 +183,18 @@ class Intake:
 
     def _put(self, history: HistoryRow, incoming: Iterable[Incoming]) -> None:
         days: set[int] = set()
-        ticked: set[int] = set()
+        timed: set[int] = set()
         for part in incoming:
             if part.table.name == "user_slot":
                 drop_named(self._session, history.id, part)
             put(self._session, history.id, part)
             if part.table.name.endswith("_slot"):
                 days |= set(map(day_of, set(part.column("slot"))))
-            if part.table.name == "tick_slot":
-                ticked = set(part.column("slot"))
+            if part.table.name in ("tick_slot", "card_slot"):
+                timed |= set(part.column("slot"))
         if any(part.table.name in ("person", "process") for part in incoming):
             drop_forgotten(self._session, history.id, self._name)
-        days |= supersede(self._session, history.host, history.id, ticked)
+        days |= supersede(self._session, history.host, history.id, timed)
         sum_days(self._session, history.id, days)
 
     def _advance(self, history: HistoryRow, until_rev: int, incoming: Iterable[Incoming]) -> None:

@@ -89,6 +89,16 @@ def twice(table: str) -> Callable[[Tables], object]:
     return double
 
 
+def more_users(tables: Tables) -> None:
+    """A second user has all of the time, too, and undivided."""
+    table = tables["user_slot"]
+    columns = {name: unpack_column(column, table["rows"]) for name, column in table["columns"].items()}
+    count = table["rows"]
+    whole = {"card_ms": [900_000] * count, "share_ms": [900_000] * count}
+    more = {**columns, **whole, "user": [user + 50 for user in columns["user"]]}
+    tables["user_slot"] = {"rows": 2 * count, "columns": {name: columns[name] + more[name] for name in columns}}
+
+
 def other_id(tables: Tables) -> None:
     """The same time told once more under another rule: more than a quarter of an hour in a quarter-hour."""
     table = tables["card_slot"]
@@ -106,6 +116,8 @@ def other_id(tables: Tables) -> None:
         (twice("tick"), "it says a tick row twice"),
         (twice("card_slot"), "it says a card_slot row twice"),
         (other_id, "more time than a quarter of an hour"),
+        (more_users, "more time of a card's users than there is"),
+        (all_of("user_slot", "card_ms", 900_001), "more time of a card's users than there is"),
         (all_of("card_slot", "covered_ms", 900_001), r"sums of a quarter-hour \(covered_ms\) are more"),
         (all_of("card_slot", "energy_mj", 10**15), r"\(energy_mj\) are more"),
         (all_of("card_slot", "covered_ms", -1), "a covered_ms that cannot be"),
@@ -198,6 +210,18 @@ def test_rows_that_refer_to_nothing_cost_no_report(
         asked = question(MONDAY + since_ms, MONDAY + until_ms, MONDAY + 2 * HOUR)
         document = from_store(session, ["liar"], asked)
         assert sum(document["card_s"].values()) <= document["coverage"]["expected_card_s"]
+
+
+def test_ticks_that_claim_the_same_time_are_credited_with_it_once(
+    session: Session, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "CHUNK_ROWS", 24_000)
+    intake = Intake(session, "liar", rollups_only=False)
+    lie = all_of("tick", "cover_until", HOUR)
+    assert take_in(intake, retold(export(database), tables=lie), intake.since_rev())
+    document = from_store(session, ["liar"], question(MONDAY + 61_000, MONDAY + 661_000, MONDAY + 2 * HOUR))
+    assert sum(document["card_s"].values()) == 2 * 600
+    assert sum(user["share_s"] for user in document["users"]) <= 2 * 600
 
 
 def test_another_hosts_database_is_kept_as_ones_own_and_the_other_is_unharmed(

@@ -23,7 +23,7 @@ from gua_fleet.store.session import Session
 from tests.agent.export.exporting import export
 from tests.agent.store.histories import MANY, History, histories
 from tests.agent.store.opened import steady, stored
-from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
+from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 from tests.fleet.store.pulling import pull
 from tests.fleet.store.reported import figures, from_agents, from_store, holds, new_store, question, take
 
@@ -146,6 +146,23 @@ def _make_same_store(whole: Path, copy: Path) -> None:
         (store_id,) = one.execute("SELECT store_id FROM store").fetchone()
         other.execute("UPDATE store SET store_id = ?", (store_id,))
         other.commit()
+
+
+@pytest.mark.parametrize("window", [(30, 45), (15, 60), (26, 44), (20, 31), (14, 52)])
+@pytest.mark.parametrize("first", ["former", "later"])
+def test_tick_that_reaches_over_into_another_databases_quarter_hour_counts_no_second_twice(
+    tmp_path: Path, session: Session, window: tuple[int, int], first: str
+) -> None:
+    """A tick of ten minutes, and five minutes later the first one of the database that took its place."""
+    ticks = {"former": [5, 15, 25], "later": [30, 40, 50]}
+    for name in (first, *(ticks.keys() - {first})):
+        made = [tick(MONDAY + m * MINUTE, card("GPU-a", 50, HELD), cover_ms=10 * MINUTE) for m in ticks[name]]
+        take(session, "a", stored(tmp_path / f"{name}.db", made, interval_ms=10 * MINUTE))
+    since, until = window
+    here = from_store(session, ["a"], question(MONDAY + since * MINUTE, MONDAY + until * MINUTE, MONDAY + HOUR))
+    seen = sum(here["card_s"].values())
+    assert seen == here["users"][0]["card_s"] == (until - max(5, since)) * 60
+    assert list(check_store(session)) == []
 
 
 def test_host_of_which_the_store_has_nothing_is_left_out(tmp_path: Path, session: Session) -> None:
