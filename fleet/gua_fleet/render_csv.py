@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gua_fleet.model import Document
+from gua_fleet.show import harmless
 from gua_fleet.sums import STATE_NAMES
 
 HEADERS = (
@@ -93,4 +94,8 @@ def csv_cell(value: Any) -> Any:
         return ""
     if isinstance(value, bool):
         return int(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    text = harmless(value)
+    # a tab or a line's end that it began with is none any more, and was one of a formula
+    return f"'{text}" if value.startswith(_FORMULA) else text

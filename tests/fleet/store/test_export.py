@@ -214,6 +214,23 @@ def _cell(value: Any) -> str:
     return f"'{value}" if str(value).startswith("=") else str(value)
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_no_text_of_a_host_steers_the_terminal_that_shows_the_file(session: Session, tmp_path: Path, form: str) -> None:
+    evil = "e\x1b[2J\x07\u202e"
+    path = stored(tmp_path / "1.db", steady(5, card(evil, 50, (holder(evil, name=evil),))), interval_ms=MINUTE)
+    pull(session, path)
+    folder = tmp_path / "out"
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        export(session, folder, Parquet())
+        said = str([parquet.read_table(file).to_pylist() for file in folder.rglob("*.parquet")]).replace("\\\\", "\\")
+    else:
+        export(session, folder)
+        said = "".join(file.read_text(encoding="utf-8") for file in folder.rglob("*.csv"))
+    assert "\x1b" not in said
+    assert said.count(r"e\x1b[2J\x07\u202e") >= 5
+
+
 def test_memory_is_bounded_by_batches(tmp_path: Path) -> None:
     """Rows of a thousand batches are never there at once."""
     alive = most = 0
