@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,18 @@ def test_file_of_a_day_that_is_gone_goes(filled: Session, tmp_path: Path) -> Non
     filled.execute("DELETE FROM tick WHERE ts_ms >= ?", (MONDAY + DAY_MINUTES * MINUTE,))
     export(filled, folder)
     assert [path.name for path in (folder / "samples").iterdir()] == ["day=2026-03-02"]
+
+
+def test_database_put_back_from_a_copy_has_each_hold_once(session: Session, tmp_path: Path) -> None:
+    path, copy = tmp_path / "1.db", tmp_path / "copy.db"
+    stored(path, steady(30, card("GPU-a", 50, (holder("ada"),))), interval_ms=MINUTE)
+    shutil.copy(path, copy)
+    stored(path, steady(30, card("GPU-a", 50, (holder("ben", 200),)), start=30), interval_ms=MINUTE)
+    pull(session, path)
+    stored(copy, steady(30, card("GPU-a", 50, (holder("chi", 300),)), start=90), interval_ms=MINUTE)
+    pull(session, copy)
+    export(session, tmp_path / "out")
+    assert sorted(row["user"] for row in rows(tmp_path / "out", "holds")) == ["ada", "ben", "chi"]
 
 
 def test_export_that_fails_leaves_nothing_that_is_called_whole(filled: Session, tmp_path: Path) -> None:
