@@ -36,8 +36,10 @@ class Place:
         """Another program's words about this place, fit to be shown."""
         whole = _secrets_of(self.url or "")
         parts = {part for secret in whole for part in _ENDS.split(secret) if part}
-        for secret in (*whole, *sorted(parts, key=len, reverse=True)):
+        for secret in whole:
             text = text.replace(secret, _HIDDEN)
+        for part in parts:  # as a word of its own: within another one it would tell what it is
+            text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", _HIDDEN, text)
         return text
 
 

@@ -45,6 +45,7 @@ def test_words_about_a_part_of_a_password_do_not_tell_it() -> None:
     place = find_place("postgresql://u:one@two/three@h/d")
     assert told(place, RuntimeError("no host two")) == "postgresql://u:***@h/d: no host ***"
     assert told(place, RuntimeError('no port "three"')) == 'postgresql://u:***@h/d: no port "***"'
+    assert told(find_place("postgresql://u:a?ss@h/d"), RuntimeError("permission denied")).count("***") == 1
 
 
 @pytest.mark.parametrize(
