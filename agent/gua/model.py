@@ -120,6 +120,8 @@ class Mig:
 
 # Error of a figure of the time between two samples, at the first of them.
 FIRST_SAMPLE = "FIRST_SAMPLE"
+# Error of utilisation samples that are always 0 on a card that works by its point reading.
+SAMPLES_CONTRADICTED = "SAMPLES_CONTRADICTED"
 
 # Keys of `CardReading.faults`: one per reading, so that a missing value can always be explained.
 READING_UTIL = "util"

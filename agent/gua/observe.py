@@ -12,6 +12,7 @@ from gua import __version__
 from gua.clock import Clock
 from gua.collect import TickSource
 from gua.config import Settings
+from gua.driver_files import MISMATCH, SAMPLES_ON
 from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError, NotEnrolled
 from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
 from gua.model import FIRST_SAMPLE, READING_UTIL, CardTick, KnownDevice, Reason, Tick, TickStatus
@@ -67,7 +68,7 @@ def observe(
     known, unread = _known_devices(asked.database)
     tick = _collect(source, clock, asked.cover_ms, known)
     status = _status(tick, known, history_read=unread is None)
-    errors = _errors(tick, status, unread)
+    errors = _errors(tick, status, unread) + _samples_on(tick, asked.database, clock)
     stored = _store(tick, clock, settings, asked) if status in ("ok", "partial") else _Stored(_why_not(status))
     push, unpushed = _push(tick, asked.push, send, broken=status == "error")
     document: Observation = {
@@ -133,6 +134,19 @@ def _errors(tick: Tick, status: str, unread: Optional[str]) -> list[str]:
     if status == "error" and not errors:
         errors = ["no_card: NVML answers, but lists no card of those on the PCI bus"]
     return errors if unread is None else [*errors, f"history_unavailable: cards that are gone are not told: {unread}"]
+
+
+def _samples_on(tick: Tick, database: Path, clock: Clock) -> list[str]:
+    """That a daemon has the driver all the same, where the library was replaced beneath it."""
+    if tick.fault is None or tick.fault.error != MISMATCH:
+        return []
+    from gua.daemon.status import is_fresh, read_history
+
+    now_ms = clock.now_ms()
+    last = read_history(database, now_ms, with_day=False).last
+    if last is None or last.status not in (TickStatus.OK, TickStatus.PARTIAL) or not is_fresh(last, now_ms):
+        return []
+    return [f"daemon_samples_on: the daemon, whose last tick is {last.status.value}, {SAMPLES_ON}"]
 
 
 def _why_not(status: str) -> str:

@@ -20,6 +20,8 @@ HEADERS = ("host", "old", "new", "result", "reason")
 LONGEST_REASON = 300
 # Results of hosts that failed, when they tell more than that.
 SAYING_MORE = ("rolled back", "not well")
+# Of what a program refused or could not do: its own last words say why.
+SAYING_NOTHING = ("non-zero return code", "failed to validate")
 
 
 def first_line(text):
@@ -92,7 +94,7 @@ def message_of(result):
         if result.get(name):
             text = str(result[name])
             # ansible-core 2.21 makes a sentence of it
-            if name == "msg" and "non-zero return code" in text and result.get("stderr"):
+            if name == "msg" and any(words in text for words in SAYING_NOTHING) and result.get("stderr"):
                 continue
             return text if name == "msg" else text.rstrip().rpartition("\n")[2]
     return ""

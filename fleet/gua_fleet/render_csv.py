@@ -33,7 +33,7 @@ HEADERS = (
 )
 
 # A spreadsheet takes a cell that begins so for a formula, and a user may be called `=cmd|...`.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@")
 
 
 def render_csv(document: Document, by: Collection[str] = ()) -> str:
@@ -89,7 +89,9 @@ def _states(states: Mapping[str, float]) -> dict[str, float]:
 
 
 def csv_cell(value: Any) -> Any:
-    """A value as a spreadsheet may have it: empty where unknown, no text a formula, no yes or no a word."""
+    """A value as a spreadsheet or a terminal may have it: empty where unknown, no yes or no a word, and no text a
+    formula or a control sequence.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -97,5 +99,4 @@ def csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = harmless(value)
-    # a tab or a line's end that it began with is none any more, and was one of a formula
-    return f"'{text}" if value.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_FORMULA) else text

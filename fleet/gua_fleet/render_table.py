@@ -154,7 +154,7 @@ def _free(document: Document, columns: int, look: Look) -> list[str]:
         return []  # the store knows of no card what it does now
     table = _table(rows_now.free_table(document, max(columns, _NAMES_WIDTH)), columns, look) or [
         look.bold("Free now"),
-        "No card.",
+        *wrapped(rows_now.free_text(document), columns, hanging="  "),  # it may not be known
     ]
     return [*table, *wrapped(rows_text.FREE_BASIS, columns), *_wrapped_all(rows_now.scheduler_lines(document), columns)]
 

@@ -122,7 +122,7 @@ def model_table(document: Document, columns: int | None = WIDE) -> Table:
 def energy_table(document: Document, columns: int | None = WIDE) -> Table:
     """Energy by model, split by what the cards did; no row where nothing of it is known."""
     known = [row for row in _models_in_order(document) if row["energy_j"] is not None]
-    headers = ("model", "kWh", *(state.value for state in KNOWN_STATES), "known of the time")
+    headers = ("model", "kWh", *(f"{state.value} kWh" for state in KNOWN_STATES), "known of the time")
     figures = [
         (
             energy_cell(sum(row["energy_j"].values()), row["energy_known_s"], sum(row["card_s"].values())),
@@ -132,7 +132,7 @@ def energy_table(document: Document, columns: int | None = WIDE) -> Table:
         for row in known
     ]
     rows = beside([_kind(row) for row in known], headers, figures, columns)
-    return Table("Energy", headers, rows, "lrrrrr", spare=(headers[-1], State.TRULY_IDLE.value))
+    return Table("Energy", headers, rows, "lrrrrr", spare=(headers[-1], f"{State.TRULY_IDLE.value} kWh"))
 
 
 def host_table(document: Document, columns: int | None = WIDE) -> Table:
@@ -152,7 +152,8 @@ def user_table(document: Document, columns: int | None = WIDE, top: int | None =
     """Users by what they held without working, most first. Energy has a column where any of it is known."""
     users = sorted(document["users"], key=lambda user: (-user["idle_held_card_s"], -user["card_s"], user["user"]))
     energy = any(user["energy_j"] is not None for user in users)
-    headers = ("user", "GPU-hours", "share hours", "idle-held", "of it long", *(["kWh"] if energy else []), "hosts")
+    kwh_header = ("kWh",) if energy else ()
+    headers = ("user", "GPU-hours", "share hours", "idle-held h", "long h", *kwh_header, "hosts")
     figures = [
         (
             hours(user["card_s"]),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from gua.report.cells import UNKNOWN, count, hours, model
+from gua.report.cells import UNKNOWN, count, gigabytes, hours, model
 from gua.text import shown
 from gua.units import format_duration, parse_time_ms
 from gua_fleet.model import Document
@@ -87,11 +87,11 @@ def hold_table(document: Document, columns: int | None = WIDE, top: int | None =
     """Processes that hold a card now, by what they held without work, most first. `*`: excused."""
     holds = current_holds(document)
     listed, now_ms = holds[:top], parse_time_ms(document["generated_at"])
-    headers = ("user", "host", "card", "process", "memory", "held for", "idle-held")
+    headers = ("user", "host", "card", "process", "GB", "held for", "idle-held h")
     figures = [
         (
             count(hold["index"]),
-            _memory(hold["memory_mb"]),
+            gigabytes(hold["memory_mb"]),
             format_duration(max(0, now_ms - parse_time_ms(hold["since"]))),
             hours(hold["states"]["idle-held"]) + (_EXCUSED if hold["excuse"] else ""),
         )
@@ -111,7 +111,7 @@ def hold_table(document: Document, columns: int | None = WIDE, top: int | None =
         )
         for hold, (card, *rest) in zip(listed, figures, strict=True)
     )
-    return Table("Holds now", headers, rows, "llrlrrr", more=len(holds) - len(rows), spare=("memory", "held for"))
+    return Table("Holds now", headers, rows, "llrlrrr", more=len(holds) - len(rows), spare=("GB", "held for"))
 
 
 def current_holds(document: Document) -> list[Mapping[str, Any]]:

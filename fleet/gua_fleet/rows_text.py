@@ -54,7 +54,7 @@ def users_basis(document: Document) -> str:
     minutes = " or ".join(map(str, sorted({rule["long_idle_s"] // 60 for rule in rules}))) or "30"
     return (
         "GPU-hours count the whole card for each of its users, so they can add up to more than card time; share "
-        f"hours divide it among them. Long: idle-held without a break for {minutes} minutes or more."
+        f"hours divide it among them. Long: of idle-held, what went on without a break for {minutes} minutes or more."
         + (" A name with @HOST means something on that host only." if document["names"] else "")
         + (f" kWh follow share hours; {_PART}" if any(user["energy_j"] for user in document["users"]) else "")
     )

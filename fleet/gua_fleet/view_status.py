@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gua.cloud.heard import accepted_words, is_silent
 from gua.report.cells import UNKNOWN, percent
 from gua.text import shown
-from gua.units import MS_PER_SECOND, format_duration
+from gua.units import MS_PER_SECOND, format_duration, parse_time_ms
 from gua_fleet.model import HostResult
 from gua_fleet.present import HostNow
 from gua_fleet.probes.status import status_of
@@ -25,6 +26,7 @@ _IN_A_WORD = {**dict.fromkeys(_STANDINGS, UNKNOWN), "sampling": "yes", "paused":
 _COLUMNS = (
     *("name", "outcome", "state", "sampling", "paused", "last_tick_age_s", "cards"),
     *("expected_card_s", "observed_card_s", "agent_version", "driver_version"),
+    *("last_accepted_age_s", "failing_since"),
 )
 
 
@@ -42,7 +44,7 @@ def status_view(results: Sequence[HostResult], hosts: Sequence[HostNow]) -> View
     )
     return View(
         document,
-        lines=[headline(hosts), *version_lines(rows)],
+        lines=[headline(hosts), *version_lines(rows), *silent_lines(rows)],
         sections=[table, unseen_section(hosts)],
         columns=_COLUMNS,
         flat=[_flat(row) for row in rows],
@@ -95,6 +97,34 @@ def version_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"Agents differ: {shown(ordered[0][0])} on {len(ordered[0][1])} of them, {', '.join(others)}"]
 
 
+def silent_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line for each reason why a board takes nothing of hosts that sample, with the hosts by name."""
+    silent: dict[str | None, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["document"] and _is_silent(row["document"]):
+            silent.setdefault(row["document"]["board"]["reason"], []).append(row)
+    return [
+        f"The board hears nothing of {name_list([row['name'] for row in found])}: {_last_accepted(found)}, "
+        + (shown(reason, 200) if reason else "and no push fails: do the daemons run with --cloud?")
+        for reason, found in silent.items()
+    ]
+
+
+def _last_accepted(rows: Sequence[Mapping[str, Any]]) -> str:
+    """In words, of the one of which it took a state last."""
+    ages = [row["document"]["board"]["last_accepted_age_s"] for row in rows]
+    newest = min((age for age in ages if age is not None), default=None)
+    return accepted_words(newest) + (" at the latest" if newest is not None and len(rows) > 1 else "")
+
+
+def _is_silent(status: Mapping[str, Any]) -> bool:
+    board = status["board"]
+    if board is None or not status["sampling"] or status["last_tick_at"] is None:
+        return False
+    interval_ms = round((status["interval_s"] or 0) * MS_PER_SECOND)
+    return is_silent(board, parse_time_ms(status["last_tick_at"]), interval_ms)
+
+
 def _document(result: HostResult, host: HostNow) -> dict[str, Any]:
     document = None if result.document is None else status_of(result.document, host)
     return {"name": host.name, "outcome": host.outcome, "detail": host.detail, "document": document}
@@ -102,7 +132,7 @@ def _document(result: HostResult, host: HostNow) -> dict[str, Any]:
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     status = row["document"] or {}
-    return {**row, **status, **status.get("last_day", {})}
+    return {**row, **status, **status.get("last_day", {}), **(status.get("board") or {})}
 
 
 def _row(row: Mapping[str, Any], host: HostNow) -> tuple[str, ...]:

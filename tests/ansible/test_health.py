@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,60 @@ def test_waiting_ends_when_systemd_starts_it_again() -> None:
     assert health.gave_up({"ActiveState": "activating", "SubState": "auto-restart"})
     assert health.gave_up({"ActiveState": "failed", "SubState": "failed"})
     assert not health.gave_up({"ActiveState": "activating", "SubState": "start"})
+
+
+@pytest.mark.parametrize(
+    ("age_s", "words"),
+    [
+        (None, "last accepted never"),
+        (0.4, "last accepted 0 s ago"),
+        (40.2, "last accepted 40 s ago"),
+        (119.0, "last accepted 119 s ago"),
+        (3 * 3600 + 60, "last accepted 3 h ago"),
+        (9 * 86400.0, "last accepted 9 d ago"),
+        (-600.0, "last accepted 10 min ahead of the clock"),
+    ],
+)
+def test_what_the_board_took_in_a_few_words(age_s: float | None, words: str) -> None:
+    assert health.describe_board({"last_accepted_age_s": age_s}) == words
+
+
+def test_a_host_that_is_not_enrolled_or_an_agent_that_does_not_tell_has_no_words_on_a_board() -> None:
+    assert health.describe_board(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"),
+    [
+        ({"enrolled": True, "board": {"last_accepted_age_s": 40.0}}, (True, "last accepted 40 s ago")),
+        ({"enrolled": True}, (True, "")),
+        ({"enrolled": False}, (False, "")),
+    ],
+)
+def test_the_answer_has_what_the_doctor_found_of_the_board(
+    tmp_path: Path, details: dict[str, Any], expected: tuple[bool, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The doctor and systemd are programs here, which say what they are to say."""
+    cloud = {"id": "cloud", "status": "ok", "summary": "enrolled", "cure": None, "details": details}
+    said = {"checks": [*checks().values(), cloud]}
+    says(tmp_path / "runuser", json.dumps(said))
+    says(tmp_path / "systemctl", "\n".join(f"{name}={value}" for name, value in RUNNING.items()))
+    says(tmp_path / "gua", "gua 1.2")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    asked = {
+        "unit": "gua-agent.service",
+        "environment": {},
+        "gua": str(tmp_path / "gua"),
+        "config": "c",
+        "database": "d",
+    }
+    options = {**asked, "version": "1.2", "since": STARTED, "driver": True, "timeout_s": 0, "settle_s": 0}
+    told = health.examine(options)
+    assert (told["healthy"], told["enrolled"], told["accepted"]) == (True, *expected)
+    assert told["board"] == details.get("board")
+
+
+def says(program: Path, text: str) -> None:
+    """A program that prints the text, whatever it is asked."""
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
+    program.chmod(0o755)

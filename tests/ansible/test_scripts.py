@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -104,3 +105,21 @@ def test_putting_back_names_exactly_what_differs_and_a_rehearsal_changes_nothing
     ]  # fmt: skip
     assert host.config.read_text() == "other\n"
     assert os.readlink(host.root / "current") == host.release("3")
+
+
+def test_of_two_builds_at_once_the_second_takes_what_the_first_has_made(tmp_path: Path) -> None:
+    release, lock = tmp_path / "release", tmp_path / ".building"
+    with lock.open("w") as first, (FILES / "build_release.sh").open() as script:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            ["/bin/sh", "-s", "--", sys.executable, str(release), str(tmp_path / "house.tar"), "pip.whl", "", ""],
+            stdin=script, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        for name in ("python", "gua"):
+            program = release / "bin" / name
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text("#!/bin/sh\n")
+            program.chmod(0o755)
+        (release / ".complete").touch()
+    assert (second.communicate(timeout=60)[0], second.returncode) == ("", 0)
+    assert (release / ".complete").exists()

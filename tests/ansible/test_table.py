@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ANSIBLE = Path(__file__).parents[2] / "ansible"
 PLAY = """
 - hosts: all
@@ -30,6 +32,18 @@ PLAY = """
     - ansible.builtin.fail:
         msg: "{{ inventory_hostname }}: it is broken\\nand more"
       when: inventory_hostname == 'b'
+"""
+
+REFUSING = """
+- hosts: all
+  connection: local
+  gather_facts: false
+  tasks:
+    - ansible.builtin.copy:
+        content: x
+        dest: "{{ playbook_dir }}/settings"
+        mode: "0644"
+        validate: ls --no-such-option %s
 """
 
 FAILING = """
@@ -60,8 +74,9 @@ def test_hosts_that_worked_failed_and_were_not_reached_all_have_a_line(tmp_path:
     ]
 
 
-def test_of_a_program_that_failed_its_last_line_is_told(tmp_path: Path) -> None:
-    (tmp_path / "play.yml").write_text(FAILING)
+@pytest.mark.parametrize(("play", "words"), [(FAILING, "Error: no room"), (REFUSING, "Try 'ls --help'")])
+def test_of_a_program_that_failed_its_last_line_is_told(tmp_path: Path, play: str, words: str) -> None:
+    (tmp_path / "play.yml").write_text(play)
     (tmp_path / "callback_plugins").symlink_to(ANSIBLE / "callback_plugins")
     done = subprocess.run(
         [sys.executable, "-m", "ansible", "playbook", "-i", "a,", str(tmp_path / "play.yml"),
@@ -69,4 +84,6 @@ def test_of_a_program_that_failed_its_last_line_is_told(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=tmp_path,
         env={**os.environ, "ANSIBLE_HOME": str(tmp_path / "home"), "ANSIBLE_NOCOLOR": "1"},
     )  # fmt: skip
-    assert done.stdout.rstrip().splitlines()[-1].split(maxsplit=4) == ["a", "-", "-", "failed", "Error: no room"]
+    *columns, reason = done.stdout.rstrip().splitlines()[-1].split(maxsplit=4)
+    assert columns == ["a", "-", "-", "failed"]
+    assert reason.startswith(words)

@@ -14,7 +14,7 @@ import pytest
 from gua.errors import UsageError
 from gua_fleet.merge import Known, merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome, Seen
-from gua_fleet.render_csv import render_csv
+from gua_fleet.render_csv import csv_cell, render_csv
 from gua_fleet.render_html import render_html
 from gua_fleet.render_mail import check_addresses, render_mail
 from gua_fleet.render_md import render_md
@@ -126,6 +126,24 @@ def test_csv_is_rectangular_raw_and_no_formula(fleet: Document) -> None:
     assert (silent["outcome"], silent["cards"], silent["active_card_s"]) == ("timeout:connect", "8", "")
     assert by_name["host", "gpu04"]["truly_idle_card_s"] == "0"
     assert by_name["model", "NVIDIA L4"]["unobserved_card_s"] == str(8 * 4 * 3600.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("line\nbreak", "line\\x0abreak"),
+        ("\u202etxt", "\\u202etxt"),
+        ("\t=1+1", "\\x09=1+1"),
+        ("-1+1", "'-1+1"),
+        ("\U000e0001" * 300, "\\U000e0001" * 300),
+        (None, ""),
+        (True, 1),
+        (0, 0),
+    ],
+)
+def test_csv_cell_is_no_formula_and_nothing_to_a_terminal(value: object, cell: object) -> None:
+    assert csv_cell(value) == cell
 
 
 def test_csv_states_of_a_section_add_up_to_the_fleets(fleet: Document) -> None:

@@ -13,7 +13,7 @@ from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.render_json import render_json
 from gua_fleet.render_table import render_fleet
-from gua_fleet.rows import group_table, headline_tables, host_table, model_table, user_table
+from gua_fleet.rows import Table, energy_table, group_table, headline_tables, host_table, model_table, user_table
 from gua_fleet.rows_now import excuse_lines, free_table, free_text, hold_table, scheduler_lines
 from gua_fleet.rows_text import answered_text, headline_text
 from gua_fleet.short_names import short_names
@@ -23,6 +23,16 @@ from tests.golden import check_golden, load
 
 def merged(*results: HostResult) -> Document:
     return merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS)
+
+
+def without_unit(table: Table) -> list[str]:
+    """Headers of the columns with an amount that neither they nor the amount itself give a unit."""
+    told = re.compile(r"\b(h|hours|kWh|GB)\b|hours|equivalent cards")
+    return [
+        header
+        for header, cells in zip(table.headers, zip(*table.rows, strict=True), strict=True)
+        if any(re.fullmatch(r"[<>]?[\d,]*\.\d+\*?", cell) for cell in cells) and not told.search(header)
+    ]
 
 
 def answer(name: str, document: Document, **fields: Any) -> HostResult:
@@ -158,6 +168,14 @@ def test_free_text_names_places_and_never_speaks_for_hosts_that_did_not_answer()
     assert free_text(merged(silent)) == "Which cards are free is not known."
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_no_free_card_is_said_only_as_far_as_it_is_known(silent: bool) -> None:
+    busy = answer("b", report([card("GPU-b", states(60), now=now("active"))], store_id="s2"))
+    hosts = [busy, HostResult(Host("c", "c"), Outcome.UNREACHABLE)] if silent else [busy]
+    section = render_fleet(merged(*hosts)).partition("Free now\n")[2].splitlines()
+    assert section[0] == ("No card is free on the hosts that reported." if silent else "No card is free now.")
+
+
 def test_fleet_of_slices_only_has_a_headline_of_its_own() -> None:
     mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
     document = merged(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
@@ -176,7 +194,7 @@ def test_holds_now_are_those_that_last_with_the_longest_idle_first_and_excuses_m
     document["holds"][1]["excuse"] = "paper"
     assert hold_table(document).rows == (
         ("uid:7@a", "a", "5", "a\\x1bb", "-", "2 h 00 min", "2.00*"),
-        ("alice", "a", "5", "train", "8 GB", "2 h 00 min", "0"),
+        ("alice", "a", "5", "train", "8.0", "2 h 00 min", "0"),
     )
     assert excuse_lines(document) == ["* excused (1 hold), counted all the same: paper"]
 
@@ -267,3 +285,17 @@ def test_names_are_cut_only_where_the_table_would_be_wider_than_the_screen() -> 
     long = [hold | {"user": "u" * 90, "process": "p" * 90}]
     text = render_fleet(merged(answer("gpu01", report([card("GPU-a", states(3600))], holds=long))), width=80)
     assert max(map(wcswidth, text.splitlines())) <= 80
+
+
+def test_every_amount_of_the_tables_has_its_unit() -> None:
+    spent = states(3600, 5400, 900)
+    hold = {"user": "eve", "process": "x", "card": "GPU-a", "pid": 1, "since": SINCE, "until": None, "memory_mb": 8192}
+    held = report(
+        [card("GPU-a", spent, energy_j=states(9e6, 5e6, 1e6), energy_known_s=9900.0)],
+        [user("eve", spent, energy_j=1.5e7, energy_known_s=9900.0)],
+        holds=[hold | {"states": spent}],
+    )
+    document = merged(answer("a", held, groups=("all",)))
+    tables = (model_table, energy_table, host_table, user_table, group_table, hold_table)
+    for table in [*headline_tables(document), *(make(document) for make in tables)]:
+        assert (len(table.rows) > 0, without_unit(table)) == (True, []), table.title

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
@@ -21,7 +22,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
 GUA = "/opt/gua-fleet/current/bin/gua"
 DATA, SETTINGS, PAGE = "/var/lib/gua-fleet", "/etc/gua-fleet", "/var/lib/gua-fleet-page/free.html"
-PLACES = f"/opt/gua-fleet {DATA} {SETTINGS} {PAGE} /usr/local/bin/gua-fleet /etc/systemd/system/{{,*/}}gua-fleet-*"
+COMMAND = "/usr/local/bin/gua-fleet"
+PLACES = f"/opt/gua-fleet {DATA} {SETTINGS} {PAGE} {COMMAND} /etc/systemd/system/{{,*/}}gua-fleet-*"
 # As real ones do, it writes as another user into a spool that is closed to its caller.
 SENDMAIL = '#!/bin/sh\n{ echo "given: $*"; cat; } | /usr/local/bin/drop /var/spool/closed/sent >/dev/null\n'
 # Until there is a pull: the timer and its service are as real as they will be.
@@ -44,11 +46,11 @@ class Tower(Site):
         """The GPU hosts, one of which is on no network there is; and the controller's host with what it is to get."""
         gpu01 = {"ansible_host": self.host.address, "gua_command": GUA}
         hosts = {"gpu01": gpu01, "gpu02": {"ansible_host": "198.18.0.1"}}
-        fleet = self.lab.directory / "fleet.yml"
-        fleet.write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": {"ansible_user": "reader"}}}))
+        self.fleet = self.lab.directory / "fleet.yml"
+        self.fleet.write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": {"ansible_user": "reader"}}}))
         settings = {
-            "gua_controller_inventory_src": str(fleet),
-            "gua_controller_known_hosts_src": str(self.lab.directory / "known_hosts"),
+            "gua_controller_inventory_src": self.fleet.name,
+            "gua_controller_known_hosts_src": "known_hosts",
             "gua_controller_ssh_key_src": str(self.lab.directory / "key"),
             "gua_controller_settings": {"timeout": "60s"},
             "gua_controller_mail_to": ["ops@example.org"],
@@ -142,6 +144,9 @@ def test_the_timers_run_and_the_page_tells_who_is_free_and_who_is_silent(tower: 
         assert time.monotonic() < end, tower.page()
     assert "<td>gpu02</td>" in tower.page()
     assert tower.job("gua-fleet-pull") == "success"
+    # by hand, the same history
+    by_hand = ("runuser", "-u", "gua-fleet", "--", "gua-fleet", "store", "info", "--config")
+    assert f"{DATA}/fleet.db" in tower.host.run(*by_hand, f"{SETTINGS}/gua-fleet.yml")
 
 
 def test_the_report_of_last_week_is_mailed_and_kept(tower: Tower) -> None:
@@ -158,6 +163,41 @@ def test_that_no_host_can_be_asked_is_a_failure_that_shows_and_the_page_says_so(
     assert tower.job("gua-fleet-free") == "exit-code"
     assert "gua-fleet-free.service" in tower.host.run("systemctl", "--failed", "--plain", "--no-legend")
     assert "<h1>Which cards are free is not known" in tower.page()
+
+
+@pytest.mark.lab_full
+def test_what_cannot_work_is_refused_and_the_services_keep_what_they_had(tower: Tower) -> None:
+    kept = ("sh", "-c", f"cat {SETTINGS}/* /etc/systemd/system/gua-fleet-*; readlink /opt/gua-fleet/current")
+    before = tower.host.run(*kept)
+    for variables, words in (
+        ({"page": f"{DATA}/free.html"}, "everybody may read it"),
+        ({"store": "/srv/fleet.db"}, "neither a file below"),
+        ({"memory_max": "plenty"}, "is a size such as"),
+        ({"environment_file": "/etc/none"}, "has no file /etc/none"),
+        ({"known_hosts_src": "none"}, f"There is no {tower.lab.directory}/none on this machine"),
+        ({"free_every": "1s"}, "--refresh"),
+    ):
+        run = tower.controller(**{f"gua_controller_{name}": value for name, value in variables.items()})
+        assert (run.status, run.result("tower")) == (2, "failed"), run.output
+        assert words in run.rows["tower"][-1]
+    good = tower.fleet.read_text()
+    tower.fleet.write_text("all: {hosts: [")
+    run = tower.controller()
+    tower.fleet.write_text(good)
+    assert (run.status, run.result("tower")) == (2, "failed"), run.output
+    assert "YAML" in run.rows["tower"][-1]
+    assert tower.host.run(*kept) == before
+
+
+@pytest.mark.lab_full
+def test_a_page_that_moves_is_not_left_behind(tower: Tower) -> None:
+    elsewhere = "/srv/gpus/free.html"
+    for there, gone in ((elsewhere, PAGE), (PAGE, elsewhere)):
+        run = tower.controller(gua_controller_page=there)
+        assert (run.status, run.result("tower")) == (0, "deployed"), run.output
+        assert not tower.host.path(gone).exists()
+        tower.job("gua-fleet-free")
+        assert tower.host.path(there).exists()
 
 
 @pytest.mark.lab_full
@@ -182,3 +222,17 @@ def test_what_is_taken_away_leaves_its_history_until_that_is_asked_for_too(tower
     assert (run.status, run.result("tower")) == (0, "removed"), run.output
     assert tower.there() == set()
     assert "gua-fleet" not in tower.host.path("/etc/passwd").read_text()
+
+
+@pytest.mark.lab_full
+def test_two_runs_at_once_do_not_harm_each_other_and_anothers_command_stays(tower: Tower) -> None:
+    put(tower.host, COMMAND, "#!/bin/sh\necho mine\n", 0o755)
+    with ThreadPoolExecutor(2) as pool:
+        runs = [run.result() for run in [pool.submit(tower.controller) for _ in range(2)]]
+    for run in runs:
+        assert (run.status, run.result("tower")) == (0, "deployed"), run.output
+        assert f"{COMMAND} is not ours" in run.rows["tower"][-1]
+    again = tower.controller()
+    assert (again.status, again.changed["tower"]) == (0, 0), again.output
+    tower.controller(gua_controller_state="absent", gua_controller_purge="true")
+    assert (tower.there(), tower.host.run(COMMAND)) == ({COMMAND}, "mine\n")

@@ -129,6 +129,9 @@ def test_the_status_is_read_and_written_down(site: Site, tmp_path: Path) -> None
     assert (run.status, run.changed["atlas"], run.result("atlas")) == (0, 0, "well"), run.output
     [told] = json.loads((tmp_path / "status.json").read_text())
     assert (told["host"], told["healthy"], told["last_tick_status"], told["enrolled"]) == ("atlas", True, "ok", True)
+    assert told["board"]["last_accepted_at"] is not None, told
+    assert told["accepted"].startswith("last accepted "), told
+    assert told["accepted"] in run.rows["atlas"][-1], run.output
 
 
 def test_removal_keeps_the_history(site: Site, atlas: LabHost) -> None:

@@ -194,6 +194,21 @@ def test_a_host_that_is_shut_tight_is_served(lab: Lab, site: Site, tmp_path: Pat
     assert tight.play("undeploy.yml", "--limit", "boreas").result("boreas") == "removed"
 
 
+def test_a_limit_that_systemd_would_ignore_is_refused_and_anothers_command_stays(lab: Lab, site: Site) -> None:
+    other = Site(lab, "echo", **QUICK)
+    mine = lab.hosts["echo"].path("/usr/local/bin/gua")
+    mine.write_text("#!/bin/sh\necho mine\n")
+    mine.chmod(0o755)
+    refused = other.play("deploy.yml", "--limit", "echo", gua_agent_memory_max="plenty")
+    assert (refused.status, refused.result("echo")) == (2, "failed"), refused.output
+    assert "gua_agent_memory_max is a size such as 256M" in refused.rows["echo"][-1]
+    run = other.play("deploy.yml", "--limit", "echo")
+    assert (run.status, run.result("echo")) == (0, "deployed"), run.output
+    assert "/usr/local/bin/gua is another's and stays" in run.rows["echo"][-1]
+    assert other.play("undeploy.yml", "--limit", "echo").result("echo") == "removed"
+    assert lab.hosts["echo"].run("gua") == "mine\n"
+
+
 def test_a_person_who_is_called_like_the_service_user_is_left_alone(lab: Lab, site: Site) -> None:
     person = Site(lab, "cetus", **QUICK)
     host = lab.hosts["cetus"]

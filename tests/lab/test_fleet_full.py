@@ -113,7 +113,7 @@ def test_every_suite_is_served_by_every_controller(
     names, hosts = tuple(SUITES), fleet.lab.hosts
     tokens = {name: f"{name}-{core}" for name in names}
     board.one_time |= set(tokens.values())
-    enrolment = (*Vault(tmp_path, monkeypatch).options(tokens), "-e", f"gua_agent_server_url={board.url}")
+    vault, to_board = Vault(tmp_path, monkeypatch), ("-e", f"gua_agent_server_url={board.url}")
 
     def play(playbook: str, *options: str, wheel: Path | None = None) -> Run:
         return fleet.play(playbook, "-e", "gua_serial=100%", *options, wheel=wheel, tools=tools)
@@ -127,7 +127,13 @@ def test_every_suite_is_served_by_every_controller(
     assert lines == {"atlas": "py39", "boreas": "py311", "cetus": "py313"}
     assert {name: judged(host) for name, host in hosts.items()} == dict.fromkeys(names, ("", True))
     unchanged(play("deploy.yml"), names)
-    assert_all(play("enroll.yml", *enrolment), names, "enrolled")
+    # one that fails stops nobody, and costs nobody's token
+    run = play("enroll.yml", *vault.options({name: tokens[name] for name in names[1:]}), *to_board)
+    results = {name: run.result(name) for name in names}
+    assert (run.status, results) == (2, {**dict.fromkeys(names, "enrolled"), names[0]: "failed"}), run.output
+    assert board.one_time == {tokens[names[0]]}
+    enrolment = (*vault.options(tokens), *to_board)
+    assert_all(play("enroll.yml", *enrolment), names, "enrolled", "unchanged")
     unchanged(play("enroll.yml", *enrolment), names)
     assert_all(play("status.yml"), names, "well")
     upgraded = play("upgrade.yml", "-e", f"gua_agent_version={NEXT}", wheel=alter_wheel(fleet.wheel, tmp_path, NEXT))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gua.cli.report import configure, read_report, rendered
 from gua.cli.screen import Screen
+from gua.cloud.heard import Board, board_line
 from gua.daemon.status import sentence
 from gua.demo.history import fill
 from gua.demo.profile import DEMO_HOSTS
@@ -86,7 +87,7 @@ def top_screen(path: Path) -> str:
 
 
 def status_screen() -> str:
-    """The sentences of `gua status`, most wanted first."""
+    """The sentences of `gua status`, most wanted first, and those on the board."""
     well = {
         "state": "running",
         "pid": 4711,
@@ -99,6 +100,7 @@ def status_screen() -> str:
         "cards": 8,
         "card_states": {"active": 8},
         "unknown_by_reason": {},
+        "driver_mismatch": None,
     }
     lost = {"last_tick_status": "partial", "card_states": {"unknown": 1}, "unknown_by_reason": {"card_lost": 1}}
     documents = (
@@ -108,4 +110,8 @@ def status_screen() -> str:
         {**well, "state": "stuck", "last_tick_age_s": 720.0},
         {**well, "state": "stopped", "pid": None, "last_tick_age_s": 10_000.0},
     )
-    return "".join(f"{sentence(document)}\n" for document in documents)
+    took: Board = {"last_accepted_at": None, "last_accepted_age_s": 40.0, "failing_since": None, "reason": None}
+    failing_since, reason = "2026-03-02T09:00:00Z", "https://board.example.org cannot be reached: connection refused"
+    failing: Board = {**took, "last_accepted_age_s": 10_840.0, "failing_since": failing_since, "reason": reason}
+    lines = [*map(sentence, documents), board_line(took).rstrip(), board_line(failing).rstrip()]
+    return "".join(f"{line}\n" for line in lines)

@@ -130,6 +130,7 @@ def _orders(options: argparse.Namespace, database: Path) -> Orders:
         load_cloud=load_cloud,
         textfile=options.textfile,
         per_user=options.per_user,
+        enrolment=options.config,
     )
 
 

@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Enrol, or check. Exit status 1 when the board refuses or cannot be reached, 2 when enrolled already."""
     from gua.cloud.config import config_path
     from gua.cloud.config_file import open_config_writer, refuse_other_file
+    from gua.cloud.heard import forget_heard
     from gua.cloud.server_url import check_server_url
     from gua.privileges import become_owner, owner_of
 
@@ -61,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
         _refuse_second(path, force=options.force)  # somebody else may have been quicker
         replaces = path.exists()
         config = _enroll(writer, path, url, token, _facts(options.hostname))
+    forget_heard(database)
     sys.stdout.write(
         f"enrolled with {config.server_url} as {shown(config.display_name)} ({shown(config.host_id)}), "
         f"token {config.shown_prefix}..., kept in {shown(str(path), 200)}\n"
@@ -204,7 +206,7 @@ def _ask_token() -> str:
 def _facts(name: Optional[str]) -> Mapping[str, Optional[str]]:
     """What the board is told of this host; None where it is not known."""
     from gua import __version__
-    from gua.doctor.driver import read_module_version
+    from gua.driver_files import read_module_version
     from gua.host import hostname, procfs_root
 
     return {

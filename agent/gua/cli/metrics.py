@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gua.cli.common import add_store_options, locate_database, open_settings
+from gua.cli.common import add_cloud_option, add_store_options, locate_database, open_settings
 from gua.errors import ExitStatus
 
 
@@ -16,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--textfile", type=Path, metavar="DIR", help="write DIR/gua.prom, for node_exporter's textfile collector"
     )
     parser.add_argument("--per-user", action="store_true", help="with people's names")
+    add_cloud_option(parser)
     add_store_options(parser)
 
 
@@ -27,7 +28,13 @@ def run(options: argparse.Namespace) -> int:
 
     settings = open_settings(options)
     database = locate_database(options, settings).path
-    text = read_metrics(database, SystemClock(), scheduler=settings.scheduler, per_user=options.per_user)
+    text = read_metrics(
+        database,
+        SystemClock(),
+        scheduler=settings.scheduler,
+        per_user=options.per_user,
+        enrolment=options.config,
+    )
     if options.textfile is None:
         sys.stdout.write(text)
     else:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from gua.cli.common import add_cloud_option, add_store_options, locate_database, open_settings, tell
 from gua.cli.daemon import add_pid_file_option
 from gua.cli.output import add_format_option, add_frame_option, emit_document
-from gua.errors import ExitStatus, GuaError, NoGpu, NotEnrolled
+from gua.errors import ExitStatus, NoGpu
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     from gua.clock import SystemClock
+    from gua.cloud.config import config_path
+    from gua.cloud.heard import board_line
     from gua.daemon.pid_file import look_after, pid_path
     from gua.daemon.status import read_status, sentence
     from gua.host import procfs_root
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         SystemClock(),
         gpu_less=gpu_less,
         scheduler=settings.scheduler,
-        enrolled=_is_enrolled(options.config, location.path),
+        enrolment=config_path(options.config, location.path),
         with_day=asks,
     )
     if options.frame is not None and gpu_less and not status["cards"]:
@@ -51,18 +52,5 @@ def run(options: argparse.Namespace) -> int:
     if asks:
         emit_document(status, options.frame)
     else:
-        sys.stdout.write(f"{sentence(status)}\n")
+        sys.stdout.write(f"{sentence(status)}\n{board_line(status['board'])}")
     return int(ExitStatus.OK if status["running"] else ExitStatus.NOT_RUNNING)
-
-
-def _is_enrolled(option: Optional[Path], database: Path) -> Optional[bool]:
-    """None where this user may not see."""
-    from gua.cloud.config import config_path, load_config
-
-    try:
-        load_config(config_path(option, database), lambda line: None, repair=False)
-    except NotEnrolled:
-        return False
-    except GuaError:
-        return None
-    return True

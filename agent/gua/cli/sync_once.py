@@ -80,7 +80,9 @@ def _open_board(options: argparse.Namespace, database: Path) -> Union[SendTick, 
     """
     if options.push == "never":
         return None
+    from gua.clock import SystemClock
     from gua.cloud.config import config_path, load_config
+    from gua.cloud.heard import HeardKeeper
     from gua.cloud.sender import open_sender
     from gua.observe import may_write
 
@@ -92,7 +94,7 @@ def _open_board(options: argparse.Namespace, database: Path) -> Union[SendTick, 
         # Whoever may only read, such as a controller's user, was never to push
         reads_only = isinstance(exc, EnrolmentForbidden) and not may_write(database)
         return NotEnrolled(str(exc)) if reads_only else exc
-    sender = open_sender(config, tell)
+    sender = open_sender(config, tell, HeardKeeper(database, SystemClock()))
     return lambda tick, broken: sender.send(tick, broken=broken)
 
 

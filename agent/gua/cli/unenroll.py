@@ -19,14 +19,17 @@ def run(options: argparse.Namespace) -> int:
     """Remove the enrolment, whatever state it is in. Not to be enrolled is no failure."""
     from gua.cloud.config import config_path
     from gua.cloud.config_file import remove_config
+    from gua.cloud.heard import forget_heard
     from gua.privileges import become_owner
 
-    path = config_path(options.config, locate_database(options, open_settings(options)).path)
+    database = locate_database(options, open_settings(options)).path
+    path = config_path(options.config, database)
     become_owner(path)
     try:
         was_enrolled = remove_config(path)
     except OSError as exc:
         raise GuaError(f"{shown(str(path), 200)} cannot be removed: {exc.strerror}") from exc
+    forget_heard(database)
     if not was_enrolled:
         sys.stdout.write("this host is not enrolled with a board\n")
         return int(ExitStatus.OK)

@@ -6,11 +6,13 @@ import logging
 import random
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Optional
 
 from gua.clock import Clock
 from gua.cloud.backoff import LONGEST_S, backoff_s
 from gua.cloud.config import CloudConfig
+from gua.cloud.heard import HeardKeeper
 from gua.cloud.sender import PayloadUnbuildable, StateSender, open_sender
 from gua.config import Settings
 from gua.errors import GuaError, PayloadRefused, TokenRefused
@@ -147,12 +149,17 @@ def _pushes(failures: int) -> str:
 
 
 def open_pusher(
-    settings: Settings, cloud_config: CloudConfig, clock: Clock, renew: Optional[Callable[[], CloudConfig]] = None
+    settings: Settings,
+    cloud_config: CloudConfig,
+    clock: Clock,
+    database: Path,
+    renew: Optional[Callable[[], CloudConfig]] = None,
 ) -> Pusher:
     """The pusher of a daemon, at work. Contacts nobody before the first state is offered.
 
-    renew: the enrolment there is now, for when the board refuses this one.
+    database: beside it is kept what the board took. renew: the enrolment there is now, for when the board refuses
+    this one.
     """
     logger.info("pushing to %s as %s", cloud_config.server_url, shown(cloud_config.display_name))
-    sender = open_sender(cloud_config, logger.warning, renew)
+    sender = open_sender(cloud_config, logger.warning, HeardKeeper(database, clock), renew)
     return Pusher(sender, clock, settings.interval_ms / 1000)

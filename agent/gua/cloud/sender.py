@@ -9,6 +9,7 @@ from typing import Optional
 
 from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
+from gua.cloud.heard import HeardKeeper
 from gua.cloud.payload import Payload, Sender, to_payload
 from gua.cloud.server_url import is_plain_http
 from gua.errors import GuaError, PayloadRefused, TokenRefused
@@ -35,7 +36,7 @@ class StateSender:
     """Sends states to the board of one enrolment.
 
     tell: given a line where people should know something that is no failure. renew: the enrolment that there is now,
-    asked when the board refuses the one in use; raises GuaError where there is none.
+    asked when the board refuses the one in use; raises GuaError where there is none. keeper: notes what the board took.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class StateSender:
         client: BoardClient,
         tell: Callable[[str], None],
         renew: Optional[Callable[[], CloudConfig]] = None,
+        keeper: Optional[HeardKeeper] = None,
     ) -> None:
+        self._keeper = keeper
         self._config = config
         self._client = client
         self._tell = tell
@@ -55,6 +58,16 @@ class StateSender:
 
     def send(self, tick: Tick, *, broken: bool = False) -> None:
         """Send it. broken: see `to_payload`. Raises BoardFailed, PayloadUnbuildable."""
+        try:
+            self._send_or_renew(tick, broken)
+        except GuaError as exc:
+            if self._keeper is not None:
+                self._keeper.failed(self._config, exc)
+            raise
+        if self._keeper is not None:
+            self._keeper.accepted(self._config)
+
+    def _send_or_renew(self, tick: Tick, broken: bool) -> None:
         try:
             self._send(tick, broken)
         except TokenRefused:
@@ -111,11 +124,14 @@ class StateSender:
 
 
 def open_sender(
-    config: CloudConfig, tell: Callable[[str], None], renew: Optional[Callable[[], CloudConfig]] = None
+    config: CloudConfig,
+    tell: Callable[[str], None],
+    keeper: HeardKeeper,
+    renew: Optional[Callable[[], CloudConfig]] = None,
 ) -> StateSender:
-    """The sender of an enrolment. renew: see there. Contacts nobody yet."""
+    """The sender of an enrolment. keeper, renew: see there. Contacts nobody yet."""
     _warn_of_plain_http(config, tell)
-    return StateSender(config, BoardClient(config.server_url), tell, renew)
+    return StateSender(config, BoardClient(config.server_url), tell, renew, keeper)
 
 
 def _warn_of_plain_http(config: CloudConfig, tell: Callable[[str], None]) -> None:

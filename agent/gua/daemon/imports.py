@@ -17,7 +17,7 @@ from typing import Optional
 logger = logging.getLogger(__name__)
 
 # After SIGTERM; a batch takes a fraction of a second, and one that is killed in mid-batch leaves nothing behind.
-_PATIENCE_S = 2.0
+_PATIENCE_S = 0.5
 
 
 @contextlib.contextmanager

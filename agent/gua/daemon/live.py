@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 # What a tick may take besides its sample: children to reap, other writers of the database to wait for, a slow disk.
 _BESIDE_THE_SAMPLE_S = 30.0
 
-# A board that does not answer must not hold up a stop, of which two seconds are promised in all.
+# A board that does not answer must not hold up a stop, of which one second is promised in all.
 _OUTLET_S = 0.8
 
 
@@ -78,6 +78,7 @@ class Outlets:
         self._board_as: Optional[tuple[CloudConfig, int]] = None
         self._textfile: Optional[Textfile] = None
         self._opened = False
+        self._end_until_s: Optional[float] = None
 
     def open(self, settings: Settings) -> Sequence[Outlet]:
         """All of them, at work. Raises GuaError where a board was asked for and there is no enrolment.
@@ -91,7 +92,12 @@ class Outlets:
                 from gua.daemon.textfile import Textfile
 
                 self._textfile = Textfile(
-                    self._orders.textfile, self._orders.database, self._clock, settings, self._orders.per_user
+                    self._orders.textfile,
+                    self._orders.database,
+                    self._clock,
+                    settings,
+                    self._orders.per_user,
+                    self._orders.enrolment,
                 )
         self._opened = True
         return self._all()
@@ -118,7 +124,8 @@ class Outlets:
         from gua.cloud.push import open_pusher
 
         self._end_pushing()
-        self._board, self._board_as = open_pusher(settings, config, self._clock, load), (config, settings.interval_ms)
+        self._board = open_pusher(settings, config, self._clock, self._orders.database, load)
+        self._board_as = config, settings.interval_ms
 
     def _end_pushing(self) -> None:
         """What it still has is older than what another one is given next."""
@@ -129,13 +136,19 @@ class Outlets:
     def _all(self) -> Sequence[Outlet]:
         return [outlet for outlet in (self._board, self._textfile) if outlet is not None]
 
-    def close(self) -> None:
-        """End them all, within the time that one has."""
+    def begin_to_end(self) -> float:
+        """Tell them all that this is the end, and until when (monotonic): they end while others do."""
+        self._end_until_s = until_s = self._clock.monotonic_s() + _OUTLET_S
         for one in self._all():
             one.close(0.0)  # they end side by side
-        until_s = self._clock.monotonic_s() + _OUTLET_S
+        return until_s
+
+    def close(self) -> None:
+        """End them all, within the time that one has."""
+        until_s = self._end_until_s or self.begin_to_end()
         for outlet, name in ((self._board, "the board"), (self._textfile, "the file of metrics")):
-            if outlet is not None and not outlet.close(max(0.0, until_s - self._clock.monotonic_s())):
+            left_s = max(0.0, until_s - self._clock.monotonic_s())
+            if outlet is not None and not outlet.close(left_s):
                 logger.warning("%s does not take the last state in time: left", name)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Orders:
     """load_settings: the settings in force now, with what the command line overrides. load_cloud: the enrolment with
     the board to push to; None: nowhere. Both raise GuaError. textfile: the directory for metrics, None: nowhere;
-    per_user: with people's names in them.
+    per_user: with people's names in them. enrolment: its file, None: where it usually is.
     """
 
     database: Path
@@ -27,3 +27,4 @@ class Orders:
     load_cloud: Optional[Callable[[], CloudConfig]] = None
     textfile: Optional[Path] = None
     per_user: bool = False
+    enrolment: Optional[Path] = None

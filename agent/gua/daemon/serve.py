@@ -13,6 +13,7 @@ from gua.config import Settings
 from gua.daemon.bus import Bus, MadeUpBus, PciBus
 from gua.daemon.gate import PauseGate
 from gua.daemon.imports import imports_beside
+from gua.daemon.library import WithLibrary
 from gua.daemon.live import LiveSource, Outlets, Reloader, longest_tick_s
 from gua.daemon.lock import DatabaseLock
 from gua.daemon.loop import run_loop
@@ -53,6 +54,7 @@ def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], 
         stack.callback(gate.leave)
         source = LiveSource(settings, clock, fake=orders.fake)
         stack.callback(source.close)
+        stack.callback(outlets.begin_to_end)  # what ends last of all is told first
         life = _Life(orders, settings, clock, stop, notify, outlets, gate, source, record, ready)
         while not life.serve_one():
             lock.keep(clock)
@@ -115,7 +117,9 @@ class _Life:
                 settings=settings,
             )
             recorder = Recorder(stack.enter_context(recording), "demo" if orders.fake else "daemon", settings)
-            bus: Bus = MadeUpBus() if orders.fake else PciBus(sysfs_root(), procfs_root(), clock)
+            bus: Bus = MadeUpBus()
+            if not orders.fake:
+                bus = WithLibrary(PciBus(sysfs_root(), procfs_root(), clock), procfs_root(), clock)
             recorder.begin_run()
             recorder.tell(self._outlets.open(settings))
             self._waiting.over(settings.interval_ms)

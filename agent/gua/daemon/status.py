@@ -9,10 +9,12 @@ from typing import Any, Optional
 
 from gua import __version__
 from gua.clock import Clock
+from gua.cloud.heard import read_board
 from gua.daemon.presence import Found, Presence, find_daemon
 from gua.daemon.record import age_of_ticks_s
+from gua.driver_files import SAMPLES_ON, DriverFiles, read_driver_files
 from gua.errors import DatabaseForbidden, DatabaseMissing, DatabaseUnusable, GuaError
-from gua.host import hostname
+from gua.host import hostname, procfs_root
 from gua.model import State, TickStatus
 from gua.report.document import HostInfo
 from gua.report.wording import STALE_INTERVALS, reason_text
@@ -92,7 +94,7 @@ def judge(found: Found, history: History, *, now_ms: int, age_ms: Optional[int],
 
     age_ms: of the daemon's process, None where that is not known. gpu_less: this host has no card, and never had one.
     """
-    fresh = _is_fresh(history.last, now_ms)
+    fresh = is_fresh(history.last, now_ms)
     if found.presence is Presence.NONE:
         return "stopped"
     if found.presence is Presence.ELSEWHERE:
@@ -114,17 +116,18 @@ def _has_ticked(last: Optional[TickRow], since_ms: int) -> bool:
     return last is not None and last.at_ms >= since_ms
 
 
-def _is_fresh(last: Optional[TickRow], now_ms: int) -> bool:
+def is_fresh(last: Optional[TickRow], now_ms: int) -> bool:
+    """Whether a daemon's newest tick is no older than it may be of one that runs."""
     return last is not None and abs(now_ms - last.at_ms) <= max(STALE_INTERVALS * last.interval_ms, _LATE_FLOOR_MS)
 
 
 def read_status(
-    database: Path, clock: Clock, *, gpu_less: bool, scheduler: Optional[str], enrolled: Optional[bool], with_day: bool
+    database: Path, clock: Clock, *, gpu_less: bool, scheduler: Optional[str], enrolment: Path, with_day: bool
 ) -> dict[str, Any]:
     """The document.
 
-    gpu_less: this host has no card. scheduler: who manages the cards, None for nobody. enrolled: with a board, None
-    where that is not known. with_day: with sums of the last day. Raises DatabaseForbidden to who may not see a thing.
+    gpu_less: this host has no card. scheduler: who manages the cards, None for nobody. enrolment: the file of the one
+    with a board. with_day: with sums of the last day. Raises DatabaseForbidden to who may not see a thing.
     """
     found = find_daemon(database)
     now_ms = clock.now_ms()
@@ -132,6 +135,7 @@ def read_status(
     if found.presence is Presence.HIDDEN and isinstance(history.error, DatabaseForbidden):
         raise history.error
     record, last = found.record, history.last
+    enrolled, board = read_board(enrolment, database, now_ms)
     state = judge(found, history, now_ms=now_ms, age_ms=_process_age_ms(found), gpu_less=gpu_less)
     return {
         "schema": SCHEMA,
@@ -153,9 +157,16 @@ def read_status(
         "database": str(database),
         "host": _host(history.host, scheduler, paused=history.paused),
         "enrolled": enrolled,
+        "board": board,
         "last_day": history.day,
+        "driver_mismatch": _driver_mismatch(),
         "error": None if history.error is None else shown(str(history.error), 500),
     }
+
+
+def _driver_mismatch() -> Optional[dict[str, Any]]:
+    files = read_driver_files(procfs_root())
+    return {"kernel_module": files.module, "library": files.library} if files.differ else None
 
 
 def _host(row: Optional[HostRow], scheduler: Optional[str], *, paused: bool) -> HostInfo:
@@ -183,7 +194,7 @@ def sentence(status: dict[str, Any]) -> str:
     age = _age(status["last_tick_age_s"])
     state = status["state"]
     if state == "running":
-        return f"running{pid}, last tick {_word(status)}{age}, {_cards(status)}"
+        return f"running{pid}, last tick {_word(status)}{age}, {_cards(status)}{_mismatch(status)}"
     if state == "stuck":
         due = f", and one is due every {status['interval_s']:g} s" if status["interval_s"] else ""
         last = f"last tick {age}" if age else "no tick yet"
@@ -197,6 +208,15 @@ def sentence(status: dict[str, Any]) -> str:
         "elsewhere": f"not running here: the daemon of host {shown(str(status['held_by']))} has this database{rest}",
         "unknown": f"cannot tell whether it runs{pid}{rest}" + (f": {status['error']}" if status["error"] else ""),
     }[str(state)]
+
+
+def _mismatch(status: dict[str, Any]) -> str:
+    found = status["driver_mismatch"]
+    if found is None:
+        return ""
+    files = DriverFiles(found["kernel_module"], found["library"])
+    good = status["last_tick_status"] in (TickStatus.OK.value, TickStatus.PARTIAL.value)
+    return f"; {files}: it {SAMPLES_ON}" if good else f"; {files}"
 
 
 def _who(status: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import threading
 from pathlib import Path
+from typing import Optional
 
 from gua.clock import Clock
 from gua.config import Settings
@@ -32,9 +33,17 @@ class Textfile:
     stand for ever. A `gua.daemon.recorder.Outlet`.
     """
 
-    def __init__(self, directory: Path, database: Path, clock: Clock, settings: Settings, per_user: bool) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        database: Path,
+        clock: Clock,
+        settings: Settings,
+        per_user: bool,
+        enrolment: Optional[Path] = None,
+    ) -> None:
         self._directory, self._database, self._clock, self._per_user = directory, database, clock, per_user
-        self._settings = settings
+        self._settings, self._enrolment = settings, enrolment
         self._changed, self._closing = threading.Event(), False
         self._trouble, self._written_s = "", clock.monotonic_s()
         self._thread = threading.Thread(target=self._run, name="gua-textfile", daemon=True)
@@ -72,7 +81,11 @@ class Textfile:
     def _write(self) -> None:
         try:
             text = read_metrics(
-                self._database, self._clock, scheduler=self._settings.scheduler, per_user=self._per_user
+                self._database,
+                self._clock,
+                scheduler=self._settings.scheduler,
+                per_user=self._per_user,
+                enrolment=self._enrolment,
             )
             write_textfile(self._directory, text)
         except GuaError as exc:

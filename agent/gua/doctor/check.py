@@ -22,13 +22,14 @@ QUESTIONS: Mapping[str, str] = {
     "persistence_mode": "does the driver stay loaded while nobody uses a card",
     "hidepid": "does /proc show this user the processes of others",
     "pid_namespace": "do process ids here mean what they mean to the driver",
+    "stuck_reading": "does no card read 0 % for a day while its processes work",
     "clock": "is the clock set, and not behind the history",
     "database": "is the database there, and may it be read",
     "database_integrity": "is the database whole",
     "database_rights": "may only its owner write the database and beside it",
     "database_filesystem": "is it on a local disk, with room left",
     "daemon": "is a daemon sampling into it, and how did its newest tick go",
-    "cloud": "is this host enrolled with a board",
+    "cloud": "is this host enrolled with a board, and does that take what the daemon samples",
 }
 
 # Worst first; a check that was left out tells least.

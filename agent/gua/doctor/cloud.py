@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from gua.cloud.config import load_config
+from gua.cloud.heard import Board, accepted_words, board_of, is_silent
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.errors import BoardFailed, ConfigError, EnrolmentForbidden, NotEnrolled, TokenRefused
+from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
+
+if TYPE_CHECKING:
+    from gua.store.reader import TickRow
 
 # All checks together have ten seconds.
 _BOARD_S = 5.0
 _ID = "cloud"
+_SILENT_CURE = "see that the daemon runs with --cloud and what it logs, and ask the board: `gua doctor --cloud`"
 
 
-def look(path: Path, *, ask_board: bool) -> Check:
+def look(path: Path, database: Path, now_ms: int, *, ask_board: bool) -> Check:
     """Whether this host is enrolled, by a file that others cannot read; and with `ask_board` whether the board agrees.
 
-    Not being enrolled is no fault: most hosts are read over SSH only.
+    Not being enrolled is no fault: most hosts are read over SSH only. In the details: what the board took of this host.
     """
     warnings: list[str] = []
     try:
@@ -34,7 +40,13 @@ def look(path: Path, *, ask_board: bool) -> Check:
     except ConfigError as exc:
         what, _, cure = str(exc).partition("; ")
         return Check(_ID, WARN, what, cure or None, {"enrolled": True})
-    details = {"enrolled": True, "server_url": config.server_url, "display_name": config.display_name}
+    details = {
+        "enrolled": True,
+        "server_url": config.server_url,
+        "display_name": config.display_name,
+        "enrolled_at": to_iso(_written_ms(path, now_ms)),
+        "board": board_of(config, database, now_ms),
+    }
     if warnings:
         what, _, cure = warnings[0].partition("; ")
         return Check(_ID, WARN, what, cure or None, details)
@@ -50,6 +62,30 @@ def look(path: Path, *, ask_board: bool) -> Check:
     except BoardFailed as exc:
         return Check(_ID, FAIL, str(exc), "see that the board runs, and that this host may reach it", details)
     return Check(_ID, OK, f"{enrolled}; the board answers and does not refuse the token", None, details)
+
+
+def _written_ms(path: Path, otherwise_ms: int) -> int:
+    try:
+        return round(path.stat().st_mtime * MS_PER_SECOND)
+    except OSError:
+        return otherwise_ms
+
+
+def with_silence(check: Check, running: Optional[bool], last: Optional[TickRow]) -> Check:
+    """A warning where the check found nothing, and a daemon samples without the board taking any of it. Pure.
+
+    running, last: as the check of the daemon has them.
+    """
+    board: Optional[Board] = check.details.get("board")
+    if board is None or check.status != OK or running is False or last is None:
+        return check
+    if not is_silent(board, last.at_ms, last.interval_ms, parse_time_ms(check.details["enrolled_at"])):
+        return check
+    why = f": {board['reason']}" if board["reason"] else ""
+    age_s = board["last_accepted_age_s"]
+    took = "never took a state" if age_s is None else f"takes no state any more ({accepted_words(age_s)})"
+    summary = f"{check.summary}, but the board {took}{why}"
+    return Check(check.id, WARN, summary, _SILENT_CURE, check.details)
 
 
 def no_answer(*, ask_board: bool) -> Check:

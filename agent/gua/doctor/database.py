@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Optional
 from gua.clock import Clock
 from gua.daemon.lock import is_locked
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
+from gua.doctor.readings import Zero, read_zeroes
 from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_type, read_filesystem_type
 from gua.location import Location
@@ -41,6 +42,7 @@ class History:
     last: the newest tick of a daemon, None before the first. newest_ms: the newest tick of anybody.
     known: the cards that are expected here. paused_ms: since when sampling is paused, None when it is not.
     damage: what is broken in it, None when nothing is. whole_read: False when it was too large to look at all of it.
+    zeroes: holds of cards that read nothing but 0 %; None where nothing was read.
     read_ms: when it was read, which the age of its ticks is told by; None when it was not.
     """
 
@@ -52,6 +54,7 @@ class History:
     paused_ms: Optional[int] = None
     damage: Optional[str] = None
     whole_read: bool = True
+    zeroes: Optional[tuple[Zero, ...]] = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ def _history(reader: StoreReader, clock: Clock) -> History:
         newest_ms=reader.newest_tick_ms(),
         known=tuple(row.known(None) for row in reader.devices() if row.retired_at_ms is None),
         paused_ms=min(paused, default=None),
+        zeroes=read_zeroes(reader, clock),
         read_ms=clock.now_ms(),  # not before: a tick stored meanwhile is not of the future
     )
     return _with_damage(history, reader)
@@ -182,6 +186,25 @@ def _free_bytes(path: Path) -> Optional[int]:
     return None if place is None else shutil.disk_usage(place).free
 
 
+def good_tick(running: Optional[bool], history: History, *, now_ms: int) -> Optional[str]:
+    """How the newest tick of a daemon went that samples well now, in words; None where none does, or nobody can say."""
+    last = history.last
+    if running is False or history.paused_ms is not None or last is None:
+        return None
+    age_ms = now_ms - last.at_ms
+    if last.status not in (TickStatus.OK, TickStatus.PARTIAL) or _is_stale(last, age_ms):
+        return None
+    return _tick_text(last, age_ms)
+
+
+def _is_stale(last: TickRow, age_ms: int) -> bool:
+    return age_ms > max(_STALE_INTERVALS * last.interval_ms, _STALE_FLOOR_MS)
+
+
+def _tick_text(last: TickRow, age_ms: int) -> str:
+    return f"last tick {last.status.value}, {format_duration(max(0, age_ms))} old"
+
+
 def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_less: bool) -> Check:
     """Whether somebody samples into this database, and how the newest tick went.
 
@@ -205,8 +228,8 @@ def check_daemon(running: Optional[bool], history: History, *, now_ms: int, gpu_
     if last is None or age_ms is None:
         waiting = "waiting for a card" if gpu_less else "no tick yet"
         return Check("daemon", OK if running else SKIP, waiting if running else "cannot tell", None, details)
-    summary = f"last tick {last.status.value}, {format_duration(max(0, age_ms))} old"
-    if age_ms > max(_STALE_INTERVALS * last.interval_ms, _STALE_FLOOR_MS) and not gpu_less:
+    summary = _tick_text(last, age_ms)
+    if _is_stale(last, age_ms) and not gpu_less:
         return Check(
             "daemon", FAIL if running else WARN, f"stuck: {summary}" if running else summary, _RESTART, details
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
+from gua.driver_files import MISMATCH, SAMPLES_ON, DriverFiles
 from gua.model import (
     READING_COMPUTE,
     READING_MEMORY,
@@ -23,11 +22,10 @@ from gua.model import (
 from gua.reconcile import reconcile
 from gua.text import shown
 
-_MODULE_VERSION = re.compile(r"Kernel Module\b.*?\s(\d+\.\d+(?:\.\d+)?)\s")
 _REBOOT = "reboot, or stop what uses the cards and reload the nvidia kernel modules"
 # What helps against the errors that stop NVML as a whole; the names are NVML's.
 _CURES = {
-    "LIB_RM_VERSION_MISMATCH": _REBOOT,
+    MISMATCH: _REBOOT,
     "DRIVER_NOT_LOADED": "load the driver (`modprobe nvidia`), or look in `dmesg` why it does not load",
     "LIBRARY_NOT_FOUND": "install the NVIDIA driver's libnvidia-ml.so.1",
     "NO_PERMISSION": "give this user the right to use /dev/nvidia*",
@@ -47,8 +45,13 @@ def is_left_alone(snapshot: Snapshot) -> bool:
     return snapshot.fault is not None and snapshot.fault.error == _PAUSED
 
 
-def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bool) -> Check:
-    """Whether NVML answers, and for every card. known: the cards that this host's history expects."""
+def check_nvml(
+    snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bool, ticked: Optional[str] = None
+) -> Check:
+    """Whether NVML answers, and for every card. known: the cards that this host's history expects.
+
+    ticked: see `check_driver_match`.
+    """
     if snapshot.unresponsive:
         cure = "look in `dmesg` for a hung driver; only a reboot frees a call that blocks in the kernel"
         why = "" if snapshot.fault is None else f": {shown(snapshot.fault.message, 200)}"
@@ -56,7 +59,7 @@ def check_nvml(snapshot: Snapshot, known: Sequence[KnownDevice], *, gpu_less: bo
     if is_left_alone(snapshot):
         return Check("nvml", SKIP, "the driver is left alone while sampling is paused")
     if snapshot.fault is not None:
-        return _without_nvml(snapshot.fault, gpu_less=gpu_less)
+        return _without_nvml(snapshot.fault, gpu_less=gpu_less, ticked=ticked)
     absent = _absent(snapshot, known)
     details = {
         "gpus": len(snapshot.cards),
@@ -108,10 +111,12 @@ def _place(card: CardReading) -> str:
     return f"card {'-' if card.index is None else card.index} at {card.pci_bus_id or '-'}"
 
 
-def _without_nvml(fault: Fault, *, gpu_less: bool) -> Check:
+def _without_nvml(fault: Fault, *, gpu_less: bool, ticked: Optional[str]) -> Check:
     if gpu_less:
         return Check("nvml", SKIP, "no NVIDIA device, so nothing to ask", None, {"gpus": 0})
     summary = f"NVML cannot be used: {fault.error}: {shown(fault.message, 200)}"
+    if fault.error == MISMATCH and ticked is not None:
+        summary += f"; the running daemon ({ticked}) samples on, see driver_match"
     cure = _CURES.get(fault.error, "try `nvidia-smi`; look in `dmesg`")
     return Check("nvml", FAIL, summary, cure, {"error": fault.error, "call": fault.call})
 
@@ -132,30 +137,21 @@ def _not_told(card: CardReading) -> list[str]:
     return [f"{_place(card)}: {', '.join(told)}"] if told else []
 
 
-def check_driver_match(module: Optional[str], snapshot: Snapshot, library: Optional[str] = None) -> Check:
+def check_driver_match(
+    module: Optional[str], snapshot: Snapshot, library: Optional[str] = None, *, ticked: Optional[str] = None
+) -> Check:
     """The kernel module's version against the library's: after an upgrade they differ until a reboot.
 
     module: see `read_module_version`. library: what the library's file says, known also where NVML cannot start; of
-    one that has started the driver's own answer is that of the module.
+    one that has started the driver's own answer is that of the module. ticked: of a daemon that samples well all the
+    same, by the library loaded before, its last tick.
     """
-    library = library or snapshot.driver_version
-    details = {"kernel_module": module, "library": library}
-    if snapshot.fault is not None and snapshot.fault.error == "LIB_RM_VERSION_MISMATCH":
-        summary = f"kernel module {module or 'of another version'}, library {library or 'of another version'}"
-        return Check("driver_match", FAIL, summary, _REBOOT, details)
-    if module is None or library is None:
+    files = DriverFiles(module, library or snapshot.driver_version)
+    details = {"kernel_module": files.module, "library": files.library}
+    refused = snapshot.fault is not None and snapshot.fault.error == MISMATCH
+    if not refused and (files.module is None or files.library is None):
         return Check("driver_match", SKIP, "no two versions to compare", None, details)
-    if module != library:
-        summary = f"kernel module {module}, library {library}"
-        return Check("driver_match", FAIL, summary, _REBOOT, details)
+    if refused or files.differ:
+        told = "" if ticked is None else f": the running daemon ({ticked}) {SAMPLES_ON}"
+        return Check("driver_match", FAIL, f"{files}{told}", _REBOOT, details)
     return Check("driver_match", OK, f"module and library are both {module}", None, details)
-
-
-def read_module_version(procfs: Path) -> Optional[str]:
-    """Version of the loaded kernel module; None when none is loaded."""
-    try:
-        text = (procfs / "driver/nvidia/version").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    found = _MODULE_VERSION.search(text)
-    return found.group(1) if found else None

@@ -12,10 +12,12 @@ from gua.clock import Clock
 from gua.cloud.config import FILE_NAME
 from gua.collect import Sampler
 from gua.daemon.pause import refuse_when_paused
-from gua.doctor import cloud, database, driver, host, modes, sandbox
+from gua.daemon.record import age_of_ticks_s
+from gua.doctor import cloud, database, driver, host, modes, readings, sandbox
 from gua.doctor.beside import Beside
 from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
+from gua.driver_files import read_module_version
 from gua.errors import GuaError, Paused
 from gua.host import procfs_root
 from gua.identity.proc import ProcFs
@@ -61,7 +63,8 @@ def run_doctor(
     until_s = clock.monotonic_s() + left_s
     now_ms = clock.now_ms()
     storing = Beside(lambda: database.look(location.path, clock))
-    board = Beside(lambda: cloud.look(enrolment or location.path.with_name(FILE_NAME), ask_board=ask_board))
+    enrolment = enrolment or location.path.with_name(FILE_NAME)
+    board = Beside(lambda: cloud.look(enrolment, location.path, now_ms, ask_board=ask_board))
     smi = host.find_nvidia_smi()
     help_text = Question([smi, "-h"]) if smi is not None else None
     unit = Question(["systemctl", *sandbox.UNIT_COMMAND])
@@ -118,13 +121,16 @@ def _ask_modes(snapshot: Snapshot, dev: Path, timeout_s: float) -> Optional[mode
 
 def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted: bool) -> list[Check]:
     procfs = procfs_root()
+    ours = ProcFs(procfs)
     sysfs = sysfs_root()
     devices = read_nvidia_devices(sysfs)
-    module = driver.read_module_version(procfs)
+    module = read_module_version(procfs)
     snapshot, history = seen.snapshot, seen.storage.history
     # A card that died in a reboot is on no bus any more, and loads no driver: the history alone knows of it
     gpu_less = is_gpu_less(devices, sysfs, procfs) and not history.known
     mounts = _mountinfo(procfs)
+    read_ms = history.read_ms or now_ms
+    ticked = database.good_tick(seen.storage.running, history, now_ms=read_ms)
     return [
         host.check_os(),
         host.check_device_files(dev, gpu_less=gpu_less, nvml_works=bool(snapshot.cards)),
@@ -137,20 +143,23 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         ),
         host.check_pci(devices, snapshot),
         host.check_nvidia_smi(seen.smi, seen.smi_help, module, gpu_less=gpu_less),
-        driver.check_nvml(snapshot, history.known, gpu_less=gpu_less),
-        driver.check_driver_match(module, snapshot, None if seen.modes is None else seen.modes.library_version),
+        driver.check_nvml(snapshot, history.known, gpu_less=gpu_less, ticked=ticked),
+        driver.check_driver_match(
+            module, snapshot, None if seen.modes is None else seen.modes.library_version, ticked=ticked
+        ),
         modes.check_bindings(snapshot, seen.modes),
         modes.check_mig(snapshot, seen.modes),
         modes.check_persistence_mode(seen.modes),
         host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0),
-        host.check_pid_namespace(ProcFs(procfs), trusted=trusted),
+        host.check_pid_namespace(ours, trusted=trusted),
+        readings.check_stuck_reading(history.zeroes, ours.boot_id(), ours.cpu_s, age_of_ticks_s),
         host.check_clock(now_ms, history.newest_ms),
         database.check_database(location, history),
         database.check_database_integrity(history),
         seen.storage.rights,
         seen.storage.filesystem,
-        database.check_daemon(seen.storage.running, history, now_ms=history.read_ms or now_ms, gpu_less=gpu_less),
-        seen.cloud,
+        database.check_daemon(seen.storage.running, history, now_ms=read_ms, gpu_less=gpu_less),
+        cloud.with_silence(seen.cloud, seen.storage.running, history.last),
     ]
 
 

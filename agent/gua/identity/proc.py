@@ -127,6 +127,14 @@ class ProcFs:
         same = after is not None and after.start_ticks == before.start_ticks
         return facts if same else None
 
+    def cpu_s(self, pid: int, start_ticks: int) -> Optional[float]:
+        """CPU time that one process used so far, in seconds; None when it is gone, or hidden from us."""
+        raw = self._read(f"{pid}/stat", _STAT_LIMIT)
+        stat, fields = parse_stat(raw), raw.rpartition(b")")[2].split()
+        if stat is None or stat.start_ticks != start_ticks:
+            return None
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def ancestor_names(self, facts: ProcessFacts) -> Iterator[str]:
         """Names of parent, grandparent and so on, as far as they can be read."""
         pid = facts.parent_pid

@@ -52,13 +52,13 @@ def _figure_section(answer: UserAnswer) -> Section:
         )
     rows = [_figure_row(card_title(card["card"]), card["total"]) for card in answer["cards"]]
     rows.append(_figure_row("all, as in the report", answer["report"]))
-    headers = ("card", "GPU-h", "share h", "shared", "idle-held", "long", "samples")
+    headers = ("card", "GPU-h", "share h", "shared h", "idle-held h", "long h", "samples")
     return Section(
         key="figure",
         title="The figure, card by card",
-        tables=(Table(headers, "lrrrrrr", tuple(rows), elastic=(0,)),),
+        tables=(Table(headers, "lrrrrrr", tuple(rows), elastic=(0,), spare=(6,)),),
         basis="GPU-h: whole card time while a process of this user was listed on it. share h: that time divided by the "
-        "number of users at each moment. shared: of GPU-h, time with others.",
+        "number of users at each moment. shared h: of GPU-h, time with others.",
     )
 
 

@@ -47,6 +47,13 @@ def _of_daemon(report: Report, status: Mapping[str, Any]) -> Iterator[Sample]:
         yield names.TICK_AGE, (), status["last_tick_age_s"]
         for one in TickStatus:
             yield names.TICK_STATUS, (one.value,), int(one.value == status["last_tick_status"])
+    board = status["board"] or {}
+    for metric, at in (
+        (names.BOARD_ACCEPTED_AT, board.get("last_accepted_at")),
+        (names.BOARD_FAILING, board.get("failing_since")),
+    ):
+        if at is not None:
+            yield metric, (), _seconds(at)
 
 
 def _of_card(card: Card) -> Iterator[Sample]:

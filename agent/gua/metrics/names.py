@@ -26,6 +26,14 @@ INTERVAL = Metric("gua_interval_seconds", "Time between two ticks of the daemon.
 TICK_AT = Metric("gua_last_tick_timestamp_seconds", "When the newest tick was stored, Unix time.")
 TICK_AGE = Metric("gua_last_tick_age_seconds", "How old the newest tick was when this was written.")
 TICK_STATUS = Metric("gua_last_tick_status", "1 for the status of the daemon's newest tick, else 0.", ("status",))
+BOARD_ACCEPTED_AT = Metric(
+    "gua_board_last_accepted_timestamp_seconds",
+    "When the board last took a state, to the minute, Unix time; absent for never, and where the host is not enrolled.",
+)
+BOARD_FAILING = Metric(
+    "gua_board_failing_since_timestamp_seconds",
+    "Since when every push to the board fails, Unix time; absent while none does.",
+)
 CARDS = Metric("gua_cards", "Cards in service, also those that cannot be reached.")
 
 CARD = Metric("gua_card_info", "What a card is; always 1.", ("uuid", "index", "name", "mig_profile", "mig_parent_uuid"))
@@ -74,7 +82,7 @@ USER_IDLE = Metric(
 )
 
 METRICS: tuple[Metric, ...] = (
-    *(BUILD, RUNNING, PAUSED, INTERVAL, TICK_AT, TICK_AGE, TICK_STATUS, CARDS),
+    *(BUILD, RUNNING, PAUSED, INTERVAL, TICK_AT, TICK_AGE, TICK_STATUS, BOARD_ACCEPTED_AT, BOARD_FAILING, CARDS),
     *(CARD, STATE, REASON, STATE_SINCE, UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER, TEMPERATURE, HOLDERS),
     *(TODAY_SINCE, TODAY_STATE, TODAY_UNOBSERVED, TODAY_ENERGY, TODAY_TICKS),
     *(USER_CARDS, USER_TODAY, USER_SHARE, USER_IDLE),

@@ -22,6 +22,8 @@ COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 0.5
+# Of a child that has been in one call for so long, nobody expects that it comes to shutting NVML down.
+_HELD_S = 1.0
 # An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
 # names may be others by now.
 _LATE_S = 1.0
@@ -150,9 +152,17 @@ class Child:
         return self._wait(_REAP_S)
 
     def end(self) -> bool:
-        """Let it shut NVML down, kill it when it takes too long; whether it is reaped. At most one second."""
+        """Let it shut NVML down, kill it when it takes too long, or is held in a call; whether it is reaped.
+
+        At most one second.
+        """
+        held = self._is_held()
         self._close()
-        return self._wait(_GENTLE_S) or self.kill()
+        return (not held and self._wait(_GENTLE_S)) or self.kill()
+
+    def _is_held(self) -> bool:
+        position = None if self._channel.closed else self._progress.read()
+        return position is not None and self._clock.monotonic_s() - position.since_s >= _HELD_S
 
     def _close(self) -> None:
         if not self._channel.closed:

@@ -5,7 +5,8 @@ a library does whose driver was upgraded beneath it). There is never a second ch
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
 A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
-reads the rest: a card that hangs costs no other card its tick (see `gua.nvml.isolation`).
+reads the rest; where that one hangs in another card, it is given half of what is left, and so on. Cards that hang cost
+no other card its tick (see `gua.nvml.isolation`).
 
 A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A
 driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
@@ -20,9 +21,9 @@ from collections.abc import Sequence
 from typing import Optional
 
 from gua.clock import Clock
-from gua.model import Fault, FaultKind, Reason, Snapshot
+from gua.model import READING_UTIL_SAMPLES, SAMPLES_CONTRADICTED, Fault, FaultKind, Reason, Snapshot
 from gua.nvml.child import COMMAND, Child, ChildEnded, NoAnswer
-from gua.nvml.isolation import Isolation
+from gua.nvml.isolation import Isolation, successor_stall_s
 from gua.nvml.leave_out import LeaveOut
 from gua.nvml.progress import Position
 
@@ -60,6 +61,7 @@ class WorkerClient:
         self._tick_left_out = False
         self._isolation = Isolation()
         self._missing_calls: frozenset[str] = frozenset()
+        self._contradicted: set[str] = set()
         self._failure = _no_answer(None)
         self._warned_s: dict[str, float] = {}
 
@@ -107,40 +109,39 @@ class WorkerClient:
         return gone and until_s - self._clock.monotonic_s() > self._deadline_s / 2
 
     def _sample_by(self, child: Child, until_s: float) -> Snapshot:
+        """An answer of this child; of a new one without the card that it hangs in, and so on until the deadline."""
         leave_out = self._isolation.left_out(self._clock.monotonic_s())
-        try:
-            return self._ask(child, leave_out, until_s)
-        except NoAnswer as exc:
-            if exc.at is None:
-                return self._unanswered(child, exc.doing)
-            return self._sample_without(exc.at, child, leave_out, until_s)
-
-    def _sample_without(self, at: Position, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
-        """The other cards, by a new child: the one asked hangs in a call about one."""
-        self._blame(at)
-        self._retire(child)
-        if self._unreaped is not None:
-            return self._failed(_no_answer(at))
-        successor = self._start()
-        try:
-            return self._ask(successor, {**leave_out, at.place: at.call}, until_s)
-        except NoAnswer as exc:
-            if exc.at is not None:
-                self._blame(exc.at)
-            return self._unanswered(successor, exc.at or at)
+        stall_s = self._deadline_s / 2
+        at: Optional[Position] = None
+        while True:
+            try:
+                return self._ask(child, leave_out, until_s, stall_s)
+            except NoAnswer as exc:
+                if exc.at is None:
+                    return self._unanswered(child, at or exc.doing)
+                at = exc.at
+            self._blame(at)
+            if self._clock.monotonic_s() >= until_s:
+                return self._unanswered(child, at)
+            self._retire(child)
+            if self._unreaped is not None:
+                return self._failed(_no_answer(at))
+            leave_out = {**leave_out, at.place: at.call}
+            stall_s = successor_stall_s(until_s - self._clock.monotonic_s())
+            child = self._start()
 
     def _blame(self, at: Position) -> None:
         self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
         self._warn(f"{at.call} does not return on card {at.place}: the card is left out for now")
 
-    def _ask(self, child: Child, leave_out: LeaveOut, until_s: float) -> Snapshot:
+    def _ask(self, child: Child, leave_out: LeaveOut, until_s: float, stall_s: float) -> Snapshot:
         """One answer. Raises NoAnswer."""
         try:
-            snapshot = child.ask(leave_out, until_s=until_s, stall_s=self._deadline_s / 2)
+            snapshot = child.ask(leave_out, until_s=until_s, stall_s=stall_s)
         except ChildEnded as exc:
             self._retire(child)
             return self._failed(_fault("WORKER_ENDED", f"the sampling process ended while it was asked: {exc}"))
-        self._say_missing(snapshot)
+        self._say_once(snapshot)
         hung = _only_hung(snapshot)
         if hung is not None:
             self._isolation.forget()
@@ -152,11 +153,17 @@ class WorkerClient:
         self._retire(child)
         return self._failed(snapshot)
 
-    def _say_missing(self, snapshot: Snapshot) -> None:
+    def _say_once(self, snapshot: Snapshot) -> None:
+        """What this driver does not have, and whose samples are not believed."""
         new = frozenset(snapshot.missing_calls) - self._missing_calls
         if new:
             logger.info("this driver or nvidia-ml-py does not have %s", ", ".join(sorted(new)))
         self._missing_calls |= new
+        for card in snapshot.cards:
+            fault = card.faults.get(READING_UTIL_SAMPLES)
+            if fault is not None and fault.error == SAMPLES_CONTRADICTED and card.uuid not in self._contradicted:
+                self._contradicted.add(card.uuid)
+                logger.warning("card %s: %s is not believed: %s", card.uuid, fault.call, fault.message)
 
     def _unanswered(self, child: Child, doing: Optional[Position]) -> Snapshot:
         age_s = self._clock.monotonic_s() - child.started_s

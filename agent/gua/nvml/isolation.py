@@ -15,6 +15,8 @@ from gua.nvml.leave_out import LeaveOut
 # After the first hang the next sample tries again: a driver that was only slow costs one tick of that card.
 _FIRST_WAIT_S = 30.0
 _LONGEST_WAIT_S = 600.0
+# A call that takes this long on a busy machine need not hang yet.
+_SHORTEST_STALL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,12 @@ class Isolation:
 def wait_s(hangs: int) -> float:
     """How long a card is left alone after so many hangs in a row: 0, 30 s, 1 min, ... 10 min."""
     return 0.0 if hangs <= 1 else float(min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(hangs - 2, 10)))
+
+
+def successor_stall_s(left_s: float) -> float:
+    """How long a child that begins with so much left of the tick may be in one call about a card: half of that.
+
+    Where half of it is too short to tell a hang by, all of it: of ten seconds (5, 2.5 and 1.25) three cards are left
+    out and a fourth child reads the rest, of less than four seconds one.
+    """
+    return left_s / 2 if left_s / 2 >= _SHORTEST_STALL_S else left_s

@@ -61,6 +61,8 @@ class NvmlReader:
             self._nvml_version = attempts.take("nvml", call_text, "nvmlSystemGetNVMLVersion")
         except CallFailed as exc:
             return exc.fault
+        finally:
+            self._rest()
         return None
 
     def close(self) -> None:
@@ -88,8 +90,7 @@ class NvmlReader:
         except CallFailed as exc:
             found, fault = [], exc.fault
         self._mig.end()
-        if self._progress is not None:
-            self._progress.rest()
+        self._rest()
         return self._snapshot(found if fault is None else [], fault)
 
     def _snapshot(self, found: Iterable[Found], fault: Optional[Fault]) -> Snapshot:
@@ -107,6 +108,10 @@ class NvmlReader:
     def _enter(self, place: str) -> None:
         if self._progress is not None:
             self._progress.enter(place)
+
+    def _rest(self) -> None:
+        if self._progress is not None:
+            self._progress.rest()
 
     def _read_index(self, index: int, leave_out: LeaveOut) -> Iterator[Found]:
         place = f"index {index}"

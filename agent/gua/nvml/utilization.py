@@ -7,12 +7,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from gua.model import Fault, FaultKind, UtilSource
+from gua.model import SAMPLES_CONTRADICTED, Fault, FaultKind, UtilSource
 from gua.nvml.bindings import CallFailed, believable, call, call_until_stable, failure
 from gua.nvml.watermark import Watermark, field_of
 
 _POINT, _SAMPLES = "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetSamples"
 _GPU_UTILIZATION = 1  # NVML_GPU_UTILIZATION_SAMPLES
+# Samples that are all 0 beside a point reading of this much tell another story. Once that is a job that has just
+# begun; a card of which it is true at so many readings in a row has samples that say nothing.
+_CLEAR_PCT = 10
+_CONTRADICTIONS = 3
 # Member of nvmlValue_t by nvmlValueType_t
 _SHORT = 6
 _MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", _SHORT: "usVal"}
@@ -22,7 +26,7 @@ _MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siV
 class UtilReading:
     """Percent, whole, rounded down: 9.9 is not 10. max_pct and a mean only from SAMPLES.
 
-    fault: why there are no samples though the card has them.
+    fault: why there are no samples though the card has them, or why they are not believed.
     """
 
     pct: int
@@ -32,15 +36,17 @@ class UtilReading:
 
 
 class UtilReader:
-    """Remembers, by UUID, which samples it has seen."""
+    """Remembers, by UUID, which samples it has seen, and how often the point reading gave them the lie."""
 
     def __init__(self) -> None:
         self._marks: dict[str, Watermark] = defaultdict(Watermark)
+        self._contradictions: dict[str, int] = defaultdict(int)
 
     def read(self, handle: Any, uuid: str) -> UtilReading:
         """Mean and maximum since the last read of this card; the point reading on the first, or without new samples.
 
-        The driver keeps its last 15 to 100 seconds: of a longer interval that end is seen. Raises CallFailed.
+        The driver keeps its last 15 to 100 seconds: of a longer interval that end is seen. Samples that are 0 while
+        the point reading is not, again and again, are not believed until one of them is above 0. Raises CallFailed.
         """
         fault = None
         try:
@@ -49,7 +55,25 @@ class UtilReader:
             values, fault = [], exc.fault if exc.fault.kind is FaultKind.FAILED else None
         if not values:
             return UtilReading(_read_point(handle), UtilSource.POINT, fault=fault)
+        if max(values) == 0:
+            return self._judge_nothing(handle, uuid)
+        self._contradictions[uuid] = 0
         return UtilReading(int(sum(values) / len(values)), UtilSource.SAMPLES, int(max(values)))
+
+    def _judge_nothing(self, handle: Any, uuid: str) -> UtilReading:
+        """The reading where every new sample is 0: an idle card, or one whose samples are always so."""
+        doubted = self._contradictions[uuid] >= _CONTRADICTIONS
+        try:
+            point_pct = _read_point(handle)
+        except CallFailed:
+            if doubted:
+                raise
+            point_pct = 0  # no witness against them
+        if not doubted:
+            self._contradictions[uuid] = self._contradictions[uuid] + 1 if point_pct >= _CLEAR_PCT else 0
+        if self._contradictions[uuid] < _CONTRADICTIONS:
+            return UtilReading(0, UtilSource.SAMPLES, 0)
+        return UtilReading(point_pct, UtilSource.POINT, fault=_not_believed(point_pct))
 
     def _read_new(self, handle: Any, mark: Watermark) -> list[float]:
         try:
@@ -59,6 +83,12 @@ class UtilReader:
                 raise
             kind, samples = 1, []
         return [_percent(field_of(sample, "sampleValue"), kind) for sample in mark.take(samples)]
+
+
+def _not_believed(point_pct: int) -> Fault:
+    """Not a failure: this driver's samples are worth nothing, and what is read instead is."""
+    text = f"all samples are 0, though the card reads {point_pct} % now: the point reading is taken instead"
+    return Fault(_SAMPLES, SAMPLES_CONTRADICTED, FaultKind.UNSUPPORTED, text)
 
 
 def _percent(value: Any, kind: int) -> float:

@@ -23,7 +23,7 @@ def users(report: Report) -> Section:
     if not rows:
         who = "Nobody held a" if report.get("user") is None else f"{shown(report['user'] or '')} held no"
         return Section("users", title, lines=(f"{who} card in this window, as far as it was seen.",))
-    headers = ("user", "GPU-h", "share h", "idle-held", "long", "GB", "cards", "samples")
+    headers = ("user", "GPU-h", "share h", "idle-held h", "long h", "GB", "cards", "samples")
     table = Table(headers, "lrrrrrrr", tuple(map(_user_row, rows[:_TOP_USERS])), elastic=(0,), spare=(7, 5, 6))
     more = len(rows) - _TOP_USERS
     return Section(
@@ -52,7 +52,7 @@ def _users_basis(report: Report) -> str:
     minutes = sorted({rule["long_idle_s"] // 60 for rule in report["rules"]}) or [30]
     return (
         "GPU-h counts the whole card for each of its users, so the sum can exceed card time; share h divides it among "
-        "them. long: of idle-held, what went on without a break for "
+        "them. long h: of idle-held, what went on without a break for "
         f"{' or '.join(str(number) for number in minutes)} minutes or more. GB: held on each card, on average while it "
         "was held. cards: how many were held."
     )

@@ -244,6 +244,12 @@ class StoreReader:
     def _longest_cover_ms(self) -> int:
         return int(self._session.rows("SELECT coalesce(max(longest_cover_ms), 0) FROM store")[0][0])
 
+    def highest_util(self, device: int, window: Span) -> tuple[Optional[int], int]:
+        """See `highest.highest_util`."""
+        from gua.store.highest import highest_util  # only for the doctor
+
+        return highest_util(self._session, device, window)
+
     def card_ticks(self, device: int, window: Span) -> Iterator[CardTickRow]:
         """Raw ticks of one card, taken in the window or reaching into it, in time order. None beyond raw_since_ms."""
         from gua.store.evidence_rows import card_ticks  # most reports need none

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gua_fleet.errors import FleetError, InventoryError
 from gua_fleet.prompt import ask_secret
-from gua_fleet.secrets import Ask
+from gua_fleet.secrets import Ask, Secret
 
 # Plain, stable output whatever the site's ansible.cfg asks for; deprecations are not the reader's business here.
 _PLAIN_OUTPUT = {
@@ -59,13 +60,20 @@ class Reading:
     messages: tuple[str, ...]
 
 
-def read_with_ansible(arguments: Sequence[str], names: Sequence[str], ask: Ask = ask_secret) -> Reading:
+def read_with_ansible(
+    arguments: Sequence[str],
+    names: Sequence[str],
+    ask: Ask = ask_secret,
+    passwords: Mapping[str, Secret] = MappingProxyType({}),
+) -> Reading:
     """The inventory that `arguments` (of `ansible-inventory`) choose, with the variables `names` of each host.
 
-    A vault password that has to be typed is asked for, once. Raises InventoryError with Ansible's reason when the
-    inventory as a whole cannot be read, FleetError when Ansible cannot be run or does not end within two minutes.
+    passwords: those that nobody has to be asked for, by vault id. Another one that has to be typed is asked for, once.
+    Raises InventoryError with Ansible's reason when the inventory as a whole cannot be read, FleetError when Ansible
+    cannot be run or does not end within two minutes.
     """
-    request: dict[str, Any] = {"arguments": list(arguments), "names": list(names), "vault": {}}
+    request: dict[str, Any] = {"arguments": list(arguments), "names": list(names)}
+    request["vault"] = {name: password.reveal for name, password in passwords.items()}
     answer, messages = _run(request)
     while answer.get("ask") and answer["ask"] not in request["vault"]:
         request["vault"][answer["ask"]] = ask(_vault_prompt(answer["ask"]), NO_VAULT).reveal

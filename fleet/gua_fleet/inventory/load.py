@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gua_fleet.errors import InventoryError
 from gua_fleet.inventory.ansible_tools import ReadHost, Reading, read_with_ansible
 from gua_fleet.inventory.hostvars import BECOME_PASSWORD, RELEVANT, host_from_variables, not_honoured, skipped_host
 from gua_fleet.inventory.source import Source, find_source
+from gua_fleet.inventory.vault_pipes import read_pipes
 from gua_fleet.model import Host
 from gua_fleet.prompt import ask_secret
-from gua_fleet.secrets import Ask
+from gua_fleet.secrets import Ask, Secret
 from gua_fleet.show import one_line
 
 _MOST_NAMES = 6
+# What the parser of plain YAML says of a file that names an inventory plugin.
+_IS_PLUGIN = "Plugin configuration YAML file"
 OPEN_VAULT = "give --vault-password-file FILE, --vault-id or --ask-vault-pass"
 
 
@@ -59,6 +62,11 @@ class Selection:
             *(("--ask-vault-password",) if self.ask_vault_password else ()),
         )
 
+    def without_pipes(self) -> tuple[Selection, Mapping[str, Secret]]:
+        """The same with its pipes read, and by vault id the passwords from them. Raises InventoryError."""
+        files, ids, passwords = read_pipes(self.vault_password_files, self.vault_ids)
+        return replace(self, vault_password_files=files, vault_ids=ids), passwords
+
 
 def load_inventory(
     source: str | Source | None,
@@ -73,9 +81,9 @@ def load_inventory(
     Raises InventoryError when there is no host to speak of.
     """
     found = source if isinstance(source, Source) else find_source((source,) if source is not None else ())
-    chosen = selection or Selection(limit=limit)
+    chosen, passwords = (selection or Selection(limit=limit)).without_pipes()
     try:
-        reading = read_with_ansible((*found.arguments, *chosen.arguments()), RELEVANT, ask)
+        reading = read_with_ansible((*found.arguments, *chosen.arguments()), RELEVANT, ask, passwords)
     except InventoryError as exc:
         raise InventoryError(f"{found.name}: {_with_cure(one_line(str(exc), width=300))}") from exc
     if not reading.hosts:
@@ -117,12 +125,17 @@ def _telling(messages: Sequence[str], source: Source) -> str:
     """The message that helps most: Ansible tries every parser on a file and tells what each of them thought."""
     parser = "yaml" if source.name.endswith((".yml", ".yaml", ".json")) else "ini"
     located = [message for message in messages if re.search(r"line \d+|:\d+:\d+", message)]
-    about = [message for message in messages if re.search(rf"\b{parser}'? plugin", message)]
-    chosen = next(iter([*located, *about, *messages]), "")
+    ran = _of_parser("script", messages)  # where it is a program, nobody else knows why it gave no hosts
+    named = _of_parser("auto", messages) if any(_IS_PLUGIN in message for message in messages) else []
+    chosen = next(iter([*ran, *named, *located, *_of_parser(parser, messages), *messages]), "")
     place = re.search(r"Origin: (\S+:\d+:\d+)|(line \d+, column \d+)", chosen)
     said = re.sub(r"^\W*(WARNING|ERROR)\W*(Failed to parse .*? with '?\w+'? plugin: )?", "", chosen)
     text = re.split(r"\.? Failed to parse inventory| <<< caused", said)[0]
     return one_line(text, width=200) + (f", at {place.group(1) or place.group(2)}" if place else "")
+
+
+def _of_parser(parser: str, messages: Sequence[str]) -> list[str]:
+    return [message for message in messages if re.search(rf"\b{parser}'? plugin", message)]
 
 
 def _our_warnings(hosts: Sequence[Host], reading: Reading) -> Iterator[str]:

@@ -44,7 +44,7 @@ def status_of(document: Document, host: HostNow) -> dict[str, Any]:
     """What an agent says about itself, or what a report over a day says about it.
 
     state: null in a report. running: by a report true while samples come, null where none do: then the daemon may be
-    down, stuck or paused. enrolled: null, a report does not tell. last_day: card-seconds.
+    down, stuck or paused. enrolled, board: null, a report does not tell. last_day: card-seconds.
     """
     if is_status(document):
         return _own_words(document, host)
@@ -61,6 +61,7 @@ def status_of(document: Document, host: HostNow) -> dict[str, Any]:
         "agent_version": document["host"]["agent_version"],
         "driver_version": document["host"]["driver_version"],
         "enrolled": None,
+        "board": None,
         "last_day": {
             "expected_card_s": coverage["expected_card_s"],
             "observed_card_s": coverage["observed_card_s"],
@@ -73,6 +74,7 @@ def _own_words(document: Document, host: HostNow) -> dict[str, Any]:
     same = ("state", "running", "paused", "last_tick_at", "last_tick_age_s", "interval_s", "cards", "enrolled")
     return {
         **{name: document[name] for name in same},
+        "board": document.get("board"),  # an agent of before does not tell
         "sampling": host.sampling,
         "agent_version": document["host"]["agent_version"],
         "driver_version": document["host"]["driver_version"],

@@ -17,11 +17,13 @@ from paramiko.auth_strategy import AuthSource, AuthStrategy, InMemoryPrivateKey,
 from paramiko.ssh_exception import PartialAuthentication
 
 from gua_fleet.secrets import Secret
+from gua_fleet.ssh.hostkeys import key_type_of
 from gua_fleet.ssh.target import Target
 
 # sshd ends the conversation after six failures by default (MaxAuthTries); leave one for a key of the inventory.
 _MOST_AGENT_KEYS = 5
 _LOCKED = "needs a passphrase: add it to an agent with ssh-add"
+_PUBLIC = "a public key, the private half of which is in no agent"
 _WRONG_PASSPHRASE = "the passphrase given does not open it"
 
 
@@ -29,7 +31,8 @@ _WRONG_PASSPHRASE = "the passphrase given does not open it"
 class KeyFile:
     """One private key file. key: None when it cannot be used as it is, for the reason in `problem`.
 
-    public: wire form of its public half from `FILE.pub`, by which an agent's copy is found; None without that file.
+    public: wire form of its public half from `FILE.pub`, by which an agent's copy is found, or from FILE itself where
+    that is a public key; None without.
     """
 
     path: Path
@@ -165,6 +168,9 @@ def _load(path: Path, passphrase: Secret | None) -> KeyFile:
             break
     if key is None and problem == _LOCKED and passphrase is not None:
         problem = _WRONG_PASSPHRASE
+    if key is None and public is None:  # as to ssh, a public key alone names the agent's copy
+        public = _public_key(path)
+        problem = problem if public is None else _PUBLIC
     return KeyFile(path, key, problem, public)
 
 
@@ -184,7 +190,14 @@ def _open(path: Path, passphrase: bytes | None) -> tuple[paramiko.PKey | None, s
 
 
 def _public_half(path: Path) -> bytes | None:
+    return _public_key(path.with_name(path.name + ".pub"))
+
+
+def _public_key(path: Path) -> bytes | None:
+    """What a file with a public key holds; None for any other."""
     try:
-        return base64.b64decode(path.with_name(path.name + ".pub").read_bytes().split()[1])
-    except (OSError, IndexError, ValueError):
+        kind, encoded = path.read_bytes().split()[:2]
+        blob = base64.b64decode(encoded, validate=True)
+    except (OSError, ValueError):
         return None
+    return blob if key_type_of(blob).encode() == kind else None

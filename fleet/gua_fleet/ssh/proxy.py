@@ -24,6 +24,8 @@ from gua_fleet.ssh.target import Target
 _END_WAIT_S = 1.0
 # ssh's own words for the hop that it makes for: aliases of ssh_config have been looked up in them.
 _NEXT_HOP = "[%h]:%p"
+# All that the hops of a chain say that are not the one in trouble.
+_ECHO = re.compile(r"exchange_identification: |Connection (closed|reset) by UNKNOWN port|^Permanently added ")
 
 
 class ProxyDropped(HostFailure):
@@ -128,7 +130,8 @@ def proxy_failure(proxy: Proxy, target: Target) -> HostFailure | None:
         return None
     text = " ".join(said)
     through = f"through jump host {target.jump}" if target.jump else "through its proxy command"
-    detail = f"{through}: {', '.join(said[-2:]) or f'it ended with status {proxy.process.returncode}'}"
+    reasons = [line for line in said if not _ECHO.search(line)] or said
+    detail = f"{through}: {', '.join(reasons[-2:]) or f'it ended with status {proxy.process.returncode}'}"
     if "IDENTIFICATION HAS CHANGED" in text:
         place = re.search(r"Offending .*? in (\S+:\d+)", text)
         where = f" from that in {place.group(1)}" if place else ""

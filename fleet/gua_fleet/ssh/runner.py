@@ -99,9 +99,13 @@ class Output:
         self._cap_bytes = cap_bytes
         self._course = course
 
-    def data(self) -> bytes:
-        """All of it so far. Joined only here: appending to what is there would copy it again and again."""
-        return b"".join(self._parts)
+    def take(self) -> bytes:
+        """All of it so far, and no more of it is kept here: the library holds on to this for long after the answer.
+
+        Joined only here: appending to what is there would copy it again and again.
+        """
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
 
     @property
     def capped(self) -> bool:
@@ -135,7 +139,7 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
         self._open_channel(attempt, kwargs["cap_bytes"])
         attempt.stage = "exec"
         self._request("exec", command, answered=True)
-        if kwargs["stdin"]:
+        with contextlib.suppress(OSError):  # it may be over already, and did not want it: what it said is the answer
             self.channel.sendall(kwargs["stdin"])
         self.channel.shutdown_write()  # whatever reads its input there, an rc file or a forced command, finds none
         try:
@@ -191,10 +195,10 @@ class AnswerRunner(Remote):  # type: ignore[misc]  # fabric has no type hints
         if self._stdout.capped or self._stderr.capped:
             with contextlib.suppress(OSError, EOFError):
                 self.channel.close()
-            return Answer(-1, self._stdout.data(), self._stderr.data(), capped=True)
+            return Answer(-1, self._stdout.take(), self._stderr.take(), capped=True)
         if not self._course.accepted:
             raise self.context.transport.get_exception() or paramiko.SSHException("Channel closed.")
-        return Answer(self._exit_status(), self._stdout.data(), self._stderr.data())
+        return Answer(self._exit_status(), self._stdout.take(), self._stderr.take())
 
     def _exit_status(self) -> int:
         """-1 when the server says nothing, as for a command that a signal ended, and still ends the stream in order."""

@@ -205,8 +205,11 @@ def test_the_check_changes_nothing(board: Board, tmp_path: Path, capsys: pytest.
 
 def test_unenrolling_forgets_the_token_and_may_be_repeated(board: Board, tmp_path: Path) -> None:
     file = write_enrolment(tmp_path / "cloud.json", board.url)
+    assert main(["sync-once", "--fake"]) == 0
+    assert (tmp_path / "board.json").exists()
     assert main(["unenroll"]) == 0
     assert not file.exists()
+    assert not (tmp_path / "board.json").exists()
     assert main(["unenroll"]) == 0
 
 

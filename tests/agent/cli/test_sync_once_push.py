@@ -121,6 +121,30 @@ def test_an_older_board_is_served_and_that_is_said(
     assert "left out" in told
 
 
+def test_what_became_of_the_push_is_kept_for_the_status(
+    board: Board, enrolled: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> Any:
+        assert main(["status", "--json"]) == 3  # no daemon samples here
+        return json.loads(capsys.readouterr().out)["board"]
+
+    assert set(told().values()) == {None}
+    sync(capsys)
+    accepted = told()
+    assert accepted["last_accepted_at"] is not None
+    assert (accepted["failing_since"], accepted["reason"]) == (None, None)
+    board.misdeed = Misdeed.BROKEN
+    sync(capsys)
+    failing = told()
+    assert failing["last_accepted_at"] == accepted["last_accepted_at"]
+    assert failing["failing_since"] >= accepted["last_accepted_at"]
+    assert failing["reason"].startswith(f"{board.url} answered HTTP 500")
+    sync(capsys, "--push", "never")
+    assert told()["failing_since"] == failing["failing_since"]
+    assert main(["status"]) == 3
+    assert f"failing since {failing['failing_since']}: {board.url}" in capsys.readouterr().out.splitlines()[1]
+
+
 @pytest.mark.processes
 def test_without_nvml_nothing_is_written_and_a_heartbeat_is_sent(
     board: Board, enrolled: Path, tmp_path: Path, nvml_scene: Path

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Optional
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from gua.clock import SystemClock
 from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
+from gua.cloud.heard import board_of
 from gua.cloud.push import Pusher, open_pusher
 from gua.cloud.sender import StateSender, names_an_addition
 from gua.config import load_settings
@@ -224,12 +226,13 @@ def test_a_state_that_cannot_be_told_is_said_and_the_next_one_sent(
     wait_until(lambda: len(board.taken) == 1, "the next state")
 
 
-def test_the_daemons_pusher_says_where_it_pushes(
-    board: Board, enrolment: CloudConfig, caplog: pytest.LogCaptureFixture
+def test_the_daemons_pusher_says_where_it_pushes_and_keeps_what_was_taken(
+    board: Board, enrolment: CloudConfig, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.INFO)
-    pusher = open_pusher(load_settings(environ={}), enrolment, SystemClock())
+    pusher = open_pusher(load_settings(environ={}), enrolment, SystemClock(), tmp_path / "gua.db")
     pusher.offer(state(1))
     assert pusher.close(PATIENCE_S)
     assert len(board.taken) == 1
     assert any(board.url in line for line in said(caplog, logging.INFO))
+    assert board_of(enrolment, tmp_path / "gua.db", SystemClock().now_ms())["last_accepted_at"] is not None

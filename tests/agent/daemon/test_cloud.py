@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,35 @@ def test_what_is_stored_is_pushed_and_a_board_that_is_away_costs_no_tick(board: 
     assert set(tick_statuses(database)) <= MADE_UP
     assert board.violations == []
     assert AGENT_TOKEN not in daemon.log()
+
+
+def test_what_the_board_took_is_in_the_status_and_the_metrics_until_the_host_is_unenrolled(
+    board: Board, tmp_path: Path
+) -> None:
+    def told() -> Any:
+        return json.loads(run_gua(tmp_path, "status", "--json").stdout)["board"]
+
+    def measured() -> str:
+        return (tmp_path / "gua.prom").read_text() if (tmp_path / "gua.prom").exists() else ""
+
+    write_enrolment(tmp_path / "cloud.json", board.url)
+    arguments = ("--cloud", "--fake", "--textfile", str(tmp_path))
+    with running_daemon(tmp_path, *arguments, **OUT_OF_THE_WAY) as daemon:
+        wait_until(lambda: told()["last_accepted_at"] is not None, "a state to be told as taken")
+        assert told()["last_accepted_age_s"] >= 0
+        wait_until(lambda: "\ngua_board_last_accepted_timestamp_seconds " in measured(), "the metric")
+        assert run_gua(tmp_path, "status").stdout.splitlines()[1].startswith("board: last accepted ")
+        board.misdeed = Misdeed.BROKEN
+        wait_until(lambda: told()["failing_since"] is not None, "the failing")
+        assert "HTTP 500" in told()["reason"]
+        wait_until(lambda: "\ngua_board_failing_since_timestamp_seconds " in measured(), "the metric of it")
+        board.misdeed = None
+        wait_until(lambda: told()["failing_since"] is None, "the end of the failing")
+        assert run_gua(tmp_path, "unenroll").returncode == 0
+        assert told() is None  # though the daemon pushes on until it is reloaded
+        wait_until(lambda: "gua_board_" not in measured(), "the metrics to go")
+        daemon.stop()
+    assert daemon.process.returncode == 0
 
 
 def test_a_driver_that_goes_away_is_an_error_on_the_board(board: Board, tmp_path: Path, nvml_scene: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -71,3 +72,22 @@ def test_a_board_stays_when_the_database_begins_anew_though_the_enrolment_is_gon
         assert len(first) == 1
     finally:
         outlets.close()
+
+
+def test_what_ends_slowly_is_told_before_the_sampling_process_ends_and_is_given_no_time_beyond_its_own() -> None:
+    class Slow:
+        waits_s: ClassVar[list[float]] = []
+
+        def offer(self, tick: object) -> None: ...
+
+        def close(self, timeout_s: float) -> bool:
+            self.waits_s.append(round(timeout_s, 3))
+            return False
+
+    clock = FakeClock()
+    outlets = Outlets(Orders(Path("gua.db"), Path("gua.pid"), lambda: SETTINGS), clock)
+    outlets._board = Slow()
+    outlets.begin_to_end()
+    clock.sleep_s(0.5)  # the sampling process took so long
+    outlets.close()
+    assert Slow.waits_s == [0.0, 0.3]

@@ -76,6 +76,7 @@ def told(**more: Any) -> str:
         "error": None,
         "card_states": {"active": 8},
         "unknown_by_reason": {},
+        "driver_mismatch": None,
     }
     return sentence({**document, **more})
 
@@ -96,10 +97,27 @@ def test_the_sentence() -> None:
     assert told(state="unknown", error="newer").endswith(": newer")
 
 
-def test_a_host_with_nothing_at_all_has_a_whole_document(tmp_path: Path) -> None:
-    document = read_status(
-        tmp_path / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolled=None, with_day=True
+def test_the_sentence_tells_of_a_driver_that_no_new_program_can_use() -> None:
+    mismatch = {"kernel_module": "570.86.15", "library": "580.65.06"}
+    assert told(driver_mismatch=mismatch) == (
+        "running (pid 4711), last tick 12 s ago, 8 cards ok; kernel module 570.86.15, library 580.65.06: it samples on "
+        "with the library loaded before, but will not after its next start, and no new job can use the cards"
     )
+    assert told(driver_mismatch=mismatch, last_tick_status="error").endswith(
+        "; kernel module 570.86.15, library 580.65.06"
+    )
+
+
+def read_nothing(folder: Path) -> dict[str, Any]:
+    """The document of a folder in which nothing lies."""
+    enrolment = folder / "cloud.json"
+    return read_status(
+        folder / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolment=enrolment, with_day=True
+    )
+
+
+def test_a_host_with_nothing_at_all_has_a_whole_document(tmp_path: Path) -> None:
+    document = read_nothing(tmp_path)
     assert (document["schema"], document["running"], document["state"]) == (SCHEMA, False, "stopped")
     assert (document["pid"], document["last_tick_at"], document["cards"]) == (None, None, 0)
     assert os.listdir(tmp_path) == []
@@ -111,9 +129,9 @@ def test_the_schema_names_exactly_what_the_document_has(tmp_path: Path) -> None:
     from gua.schemas import load_schema
 
     schema = load_schema("gua.status.1")
-    document = read_status(
-        tmp_path / "gua.db", FakeClock(), gpu_less=True, scheduler=None, enrolled=None, with_day=True
-    )
+    document = read_nothing(tmp_path)
     Draft202012Validator(schema).validate(document)
-    assert list(document) == schema["required"] == list(schema["properties"])
+    assert list(document) == list(schema["properties"])
+    assert set(document) - set(schema["required"]) == {"board", "driver_mismatch"}  # which older agents do not tell
+    assert (document["enrolled"], document["board"]) == (False, None)
     assert set(schema["properties"]["state"]["enum"]) >= RUNNING

@@ -15,6 +15,7 @@ from gua.doctor.database import (
     check_database_filesystem,
     check_database_integrity,
     check_database_rights,
+    good_tick,
     look,
     no_answer,
     read_history,
@@ -110,6 +111,25 @@ def test_the_daemon_is_judged_by_its_lock_and_its_last_tick(
     assert (check.status, check.details["running"]) == (status, running)
     if history.last is not None:
         assert check.details["last_tick_age_s"] == (NOW_MS - history.last.at_ms) / 1000
+
+
+@pytest.mark.parametrize(
+    ("running", "history", "told"),
+    [
+        (True, last(12), "last tick ok, 12 s old"),
+        (None, last(12, TickStatus.PARTIAL), "last tick partial, 12 s old"),
+        (False, last(12), None),
+        (True, last(12, TickStatus.ERROR), None),
+        (True, last(12, TickStatus.UNRESPONSIVE), None),
+        (True, last(91), None),
+        (True, last(12, paused_s=5), None),
+        (True, History(), None),
+    ],
+)
+def test_only_a_daemon_that_samples_well_now_is_said_to(
+    running: Optional[bool], history: History, told: Optional[str]
+) -> None:
+    assert good_tick(running, history, now_ms=NOW_MS) == told
 
 
 def test_a_pause_is_no_daemon_that_is_stuck() -> None:

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gua.doctor.driver import check_driver_match, check_nvml, left_alone, read_module_version
+from gua.doctor.driver import check_driver_match, check_nvml, left_alone
+from gua.driver_files import read_module_version
 from gua.model import CardReading, Fault, FaultKind, KnownDevice, LostSlot, MemorySource, Mig, Reason, Snapshot
 
 MISMATCH = Fault("nvmlInit", "LIB_RM_VERSION_MISMATCH", FaultKind.FAILED, "Driver/library version mismatch")
@@ -129,6 +130,21 @@ def test_equal_versions_of_module_and_library_are_ok(tmp_path: Path, text: str, 
 def test_different_versions_fail_with_both(tmp_path: Path) -> None:
     check = check_driver_match(read_module_version(procfs(tmp_path, CLOSED)), Snapshot(driver_version="570.86.15"))
     assert (check.status, check.summary) == ("fail", "kernel module 535.104.05, library 570.86.15")
+
+
+def test_a_mismatch_beside_a_daemon_that_samples_on_says_so_and_for_how_long() -> None:
+    on = "last tick ok, 12 s old"
+    match = check_driver_match("535.104.05", Snapshot(fault=MISMATCH), library="570.86.15", ticked=on)
+    assert match.status == "fail"
+    assert match.summary == (
+        f"kernel module 535.104.05, library 570.86.15: the running daemon ({on}) samples on with the library loaded "
+        "before, but will not after its next start, and no new job can use the cards"
+    )
+    nvml = check_nvml(Snapshot(fault=MISMATCH), (), gpu_less=False, ticked=on)
+    assert nvml.status == "fail"
+    assert nvml.summary.endswith(f"; the running daemon ({on}) samples on, see driver_match")
+    other = Fault("nvmlInit", "DRIVER_NOT_LOADED", FaultKind.FAILED)
+    assert "daemon" not in check_nvml(Snapshot(fault=other), (), gpu_less=False, ticked=on).summary
 
 
 def test_a_mismatch_told_by_nvml_fails_with_both_versions(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ STATUS = {
     "last_tick_age_s": 20.0,
     "last_tick_status": "ok",
     "interval_s": 30.0,
+    "board": None,
 }
 HOLDER = {"user": "ada", "process": "python", "pid": 7, "memory_mb": 100, "type": "compute"}
 XORG = {"user": "gdm", "process": "Xorg", "pid": 8, "memory_mb": 4, "type": "graphics"}
@@ -118,11 +119,23 @@ def test_an_old_tick_is_no_word_on_the_present(at: str) -> None:
 
 
 def test_before_the_first_tick_there_is_no_age() -> None:
-    status = {"running": True, "last_tick_at": None, "interval_s": None}
+    status = {"running": True, "last_tick_at": None, "interval_s": None, "board": None}
     found = metrics(report([]), status=status)
     assert of(found, "gua_daemon_running") == 1
     assert of(found, "gua_cards") == 0
     assert not [name for name, _ in found if name.startswith("gua_last_tick")]
+
+
+def test_what_the_board_took_is_told_and_never_is_absent() -> None:
+    accepted, failing = "gua_board_last_accepted_timestamp_seconds", "gua_board_failing_since_timestamp_seconds"
+    never = {"last_accepted_at": None, "last_accepted_age_s": None, "failing_since": None, "reason": None}
+    took = {**never, "last_accepted_at": "2026-03-02T11:59:50Z", "last_accepted_age_s": 10.0}
+    fails = {**took, "failing_since": "2026-03-02T12:00:00.500Z", "reason": "connection refused"}
+    boards = (None, never, took, fails)
+    found = [metrics(report([]), status={**STATUS, "board": board}) for board in boards]
+    at = 1_772_452_790
+    assert [of(one, accepted) for one in found] == [None, None, at, at]
+    assert [of(one, failing) for one in found] == [None, None, None, at + 10.5]
 
 
 def test_people_are_named_only_where_that_was_asked_for() -> None:

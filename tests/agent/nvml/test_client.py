@@ -16,8 +16,9 @@ import pytest
 
 from gua.clock import SystemClock
 from gua.model import Snapshot
-from gua.nvml.child import Child
+from gua.nvml.child import COMMAND, Child, NoAnswer
 from gua.nvml.client import WorkerClient
+from gua.nvml.leave_out import NOTHING
 from tests.nvml_stub import Card, Delay, Error, Scene
 
 pytestmark = pytest.mark.processes
@@ -351,6 +352,29 @@ def test_close_is_bounded_when_the_child_hangs(start: Start, nvml_scene: Path) -
     os.kill(pid, signal.SIGSTOP)
     assert _seconds(client.close) < BUSY_S
     assert pid not in _children()
+
+
+def test_a_child_that_a_call_holds_for_long_is_killed_at_once(
+    nvml_scene: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot come to nvmlShutdown: waiting for that would cost a stop half a second."""
+    monkeypatch.setattr("gua.nvml.child._GENTLE_S", BUSY_S)
+    Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS),)),)).save(nvml_scene)
+    clock = SystemClock()
+    child = Child(COMMAND, clock=clock, deadline_s=BUSY_S)
+
+    def held() -> bool:
+        with pytest.raises(NoAnswer) as caught:
+            child.ask(NOTHING, until_s=clock.monotonic_s() + 0.1, stall_s=BUSY_S)
+        doing = caught.value.doing
+        return doing is not None and doing.call == UTIL and clock.monotonic_s() - doing.since_s >= 1.0
+
+    try:
+        _until(held)
+        assert child.end()
+        assert child._process.returncode == -signal.SIGKILL  # left alone, it would have ended itself after a while
+    finally:
+        child.kill()
 
 
 def test_a_driver_that_never_answers_is_warned_of_once(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from gua.clock import SystemClock
-from gua.model import KnownDevice, Reason, Snapshot
+from gua.model import CardReading, KnownDevice, Reason, Snapshot
+from gua.nvml.child import NoAnswer
 from gua.nvml.client import WorkerClient
+from gua.nvml.isolation import successor_stall_s
+from gua.nvml.leave_out import LeaveOut
 from gua.nvml.progress import Position, Progress
 from gua.reconcile import reconcile
+from tests.agent.fakes import FakeClock
 from tests.nvml_stub import Card, Delay, Error, Instance, Scene
 
 pytestmark = pytest.mark.processes
@@ -48,6 +53,106 @@ def test_call_that_hangs_on_one_card_costs_the_others_nothing_lasting(
         assert absent[0].faults["handle"].call.startswith(call)
     finally:
         client.close()
+
+
+def test_cards_that_begin_to_hang_at_once_cost_the_others_no_sample(nvml_scene: Path) -> None:
+    """In one and the same sample. A machine so busy that a child starts for seconds is given another try."""
+    cards = [Card(f"GPU-{index}", util=index) for index in range(5)]
+    hangs = (Delay("nvmlDeviceGetUtilizationRates", FOR_EVER_MS),)
+    hanging = [replace(card, rules=hangs) if index in (1, 2) else card for index, card in enumerate(cards)]
+    for _ in range(4):
+        client = WorkerClient(clock=SystemClock(), deadline_s=12.0)
+        try:
+            Scene(cards=tuple(cards)).save(nvml_scene)
+            _until_cards(client, 5)
+            Scene(cards=tuple(hanging)).save(nvml_scene)
+            snapshot = client.sample()
+        finally:
+            client.close()
+        if not snapshot.unresponsive:
+            break
+    assert [(card.uuid, card.util_pct) for card in snapshot.cards] == [("GPU-0", 0), ("GPU-3", 3), ("GPU-4", 4)]
+    assert [(slot.index, slot.reason) for slot in snapshot.lost] == [(1, Reason.UNRESPONSIVE), (2, Reason.UNRESPONSIVE)]
+
+
+class _HangingChild:
+    """One that hangs at the first of the sick cards which is not left out, for as long as it may; else it answers."""
+
+    ready, pid = True, 1
+    sick: tuple[str, ...] = ()
+    stalls_s: ClassVar[list[float]] = []
+
+    def __init__(self, command: object, *, clock: FakeClock, deadline_s: float) -> None:
+        self._clock, self.started_s = clock, clock.monotonic_s()
+
+    def ask(self, leave_out: LeaveOut, *, until_s: float, stall_s: float) -> Snapshot:
+        at = next((uuid for uuid in self.sick if uuid not in leave_out), None)
+        if at is None:
+            return Snapshot(cards=(CardReading("GPU-well"),))
+        self.stalls_s.append(stall_s)
+        self._clock.sleep_s(min(stall_s, until_s - self._clock.monotonic_s()))
+        raise NoAnswer(Position(at, "nvmlX", self._clock.monotonic_s() - stall_s))
+
+    def has_ended(self) -> bool:
+        return False
+
+    def kill(self) -> bool:
+        return True
+
+    def end(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "hanging", "stalls_s", "well"),
+    [
+        (10.0, 1, [5.0], True),
+        (10.0, 2, [5.0, 2.5], True),
+        (10.0, 3, [5.0, 2.5, 1.25], True),
+        (10.0, 4, [5.0, 2.5, 1.25, 1.25], False),
+        (3.0, 1, [1.5], True),
+        (3.0, 2, [1.5, 1.5], False),
+    ],
+)
+def test_so_many_cards_may_begin_to_hang_in_one_sample(
+    monkeypatch: pytest.MonkeyPatch, deadline_s: float, hanging: int, stalls_s: list[float], well: bool
+) -> None:
+    clock, child = FakeClock(), _HangingChild
+    monkeypatch.setattr(child, "sick", tuple(f"GPU-{index}" for index in range(hanging)))
+    monkeypatch.setattr(child, "stalls_s", [])
+    monkeypatch.setattr("gua.nvml.client.Child", child)
+    snapshot = WorkerClient(clock=clock, deadline_s=deadline_s).sample()
+    assert child.stalls_s == stalls_s
+    assert (bool(snapshot.cards), snapshot.unresponsive) == (well, not well)
+    assert clock.elapsed_s <= deadline_s
+
+
+def test_when_every_card_hangs_the_driver_as_a_whole_does_not_answer(nvml_scene: Path) -> None:
+    hangs = (Delay("nvmlDeviceGetUtilizationRates", FOR_EVER_MS),)
+    clock = SystemClock()
+    client = WorkerClient(clock=clock, deadline_s=4.5)
+    try:
+        Scene(cards=tuple(Card(f"GPU-{index}") for index in range(4))).save(nvml_scene)
+        _until_cards(client, 4)
+        Scene(cards=tuple(Card(f"GPU-{index}", rules=hangs) for index in range(4))).save(nvml_scene)
+        for _ in range(4):  # until each was tried, and once again
+            snapshot = client.sample()
+            assert (snapshot.unresponsive, snapshot.cards) == (True, ())
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("left_s", "stalls_s"), [(5.0, [2.5, 1.25, 1.25]), (1.5, [1.5]), (2.0, [1.0, 1.0]), (1.99, [1.99]), (0.0, [0.0])]
+)
+def test_successors_halve_what_is_left_and_none_is_blamed_in_less_than_a_second(
+    left_s: float, stalls_s: list[float]
+) -> None:
+    found = []
+    while not found or left_s > 0:
+        found.append(successor_stall_s(left_s))
+        left_s -= found[-1]
+    assert found == stalls_s
 
 
 def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None:

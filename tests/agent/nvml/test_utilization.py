@@ -8,8 +8,9 @@ from typing import Callable, Optional
 
 import pytest
 
-from gua.model import CardReading, Snapshot, UtilSource
+from gua.model import CardReading, Snapshot, TickStatus, UtilSource
 from gua.nvml.watermark import Watermark
+from gua.reconcile import reconcile
 from tests.nvml_stub import Card, Error, Samples, Scene
 
 ReadScene = Callable[[Scene], Snapshot]
@@ -164,3 +165,74 @@ def test_watermark_asks_for_everything_after_an_answer_without_news() -> None:
     assert (mark.since_us, mark.take([*at, SimpleNamespace(timeStamp=9)])) == (0, [SimpleNamespace(timeStamp=9)])
     assert (mark.since_us, mark.take([])) == (9, [])
     assert mark.since_us == 0
+
+
+Steps = Callable[..., list[tuple[Optional[int], Optional[int], Optional[UtilSource]]]]
+
+
+@pytest.fixture
+def steps(read_scene: ReadScene) -> Steps:
+    """One reading for each (value of the new sample, point reading); None: no new sample, or no point reading."""
+
+    def run(*pairs: tuple[Optional[int], Optional[int]]) -> list[tuple[object, object, object]]:
+        at, values = 1, [(1, 0.0)]
+        read_scene(Scene(cards=(Card("GPU-a", util=0, samples=Samples(tuple(values))),)))
+        found = []
+        for sample, point in pairs:
+            if sample is not None:
+                at += 1
+                values.append((at, sample))
+            card = Card("GPU-a", util=point, samples=Samples(tuple(values[-3:])))
+            found.append(_util(read_scene(Scene(cards=(card,))).cards[0]))
+        return found
+
+    return run
+
+
+IDLE = (0, 0, UtilSource.SAMPLES)
+
+
+def _point(pct: int) -> tuple[int, None, UtilSource]:
+    return pct, None, UtilSource.POINT
+
+
+def test_samples_that_are_always_0_beside_a_busy_point_reading_are_not_believed(steps: Steps) -> None:
+    assert steps(*[(0, 77)] * 5) == [IDLE, IDLE, _point(77), _point(77), _point(77)]
+
+
+@pytest.mark.parametrize(("point", "believed"), [(9, True), (10, False)])
+def test_point_reading_that_is_not_clear_is_no_witness_against_samples(
+    steps: Steps, point: int, believed: bool
+) -> None:
+    assert steps(*[(0, point)] * 3)[-1] == (IDLE if believed else _point(point))
+
+
+@pytest.mark.parametrize("between", [(0, 0), (0, 9), (1, 77), (0, None)], ids=["idle", "nearly", "works", "unread"])
+def test_three_contradictions_that_are_not_in_a_row_are_chance(
+    steps: Steps, between: tuple[Optional[int], Optional[int]]
+) -> None:
+    found = steps((0, 77), (0, 77), between, (0, 77), (0, 77))
+    assert [source for _, _, source in found] == [UtilSource.SAMPLES] * 5
+
+
+def test_reading_without_new_samples_between_contradictions_changes_nothing(steps: Steps) -> None:
+    assert steps((0, 77), (None, 77), (0, 77), (0, 77)) == [IDLE, _point(77), IDLE, _point(77)]
+
+
+def test_samples_are_believed_again_once_one_of_them_is_above_0(steps: Steps) -> None:
+    found = steps(*[(0, 77)] * 3, (0, 0), (0, 5), (40, 77), (0, 0), (0, 77))
+    assert found[2:] == [_point(77), _point(0), _point(5), (40, 40, UtilSource.SAMPLES), IDLE, IDLE]
+
+
+def test_card_whose_samples_are_not_believed_is_unknown_without_a_point_reading(steps: Steps) -> None:
+    assert steps(*[(0, 77)] * 3, (0, None), (0, 77))[2:] == [_point(77), (None, None, None), _point(77)]
+
+
+def test_samples_that_are_not_believed_are_said_once_and_the_card_is_whole(
+    read_scene: ReadScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    for at in range(1, 8):
+        card = Card("GPU-a", util=77, samples=Samples(tuple((stamp, 0) for stamp in range(1, at + 1))))
+        snapshot = read_scene(Scene(cards=(card, Card("GPU-b"))))
+    assert reconcile(snapshot, ()).status is TickStatus.OK
+    assert caplog.text.count(f"card GPU-a: {SAMPLES} is not believed") == 1

@@ -212,6 +212,41 @@ def test_status_tells_what_a_daemon_does_that_does_not_sample_and_how_many_cards
     assert command("status", "--hosts", hosts).status == 0
 
 
+def test_status_names_hosts_that_sample_while_their_board_hears_nothing(tmp_path: Path, command: Command) -> None:
+    never = {"last_accepted_at": None, "last_accepted_age_s": None, "failing_since": None, "reason": None}
+    http_500 = "https://board.invalid answered HTTP 500"
+    refused = {"failing_since": "2026-03-02T11:40:00Z", "reason": http_500}
+    ago = {"last_accepted_at": "2026-03-02T11:59:20Z", "last_accepted_age_s": 40.0}
+    hours = {"last_accepted_at": "2026-03-02T09:00:00Z", "last_accepted_age_s": 10_800.0}
+    ahead = {"last_accepted_at": "2026-03-02T14:00:00Z", "last_accepted_age_s": -7200.0}
+    boards = {
+        "well": {**never, **ago},
+        "blip": {**never, **ago, "failing_since": "2026-03-02T11:59:50Z", "reason": "connection reset"},
+        "mute": never,
+        "refused": {**refused, **hours},
+        "refused-too": {**never, **refused},
+        "ahead": {**refused, **ahead, "reason": "connection refused"},
+        "not-enrolled": None,
+    }
+    hosts = fleet_of(tmp_path, {name: [IDLE] for name in [*boards, "before", "down"]})
+    for name, board in boards.items():
+        write_state(tmp_path, name, [], status=own_word(store_id=name, board=board, enrolled=board is not None))
+    write_state(tmp_path, "before", [], status=own_word(store_id="before"))  # an agent that does not tell
+    down = own_word(store_id="down", state="stopped", running=False, board=never)
+    write_state(tmp_path, "down", [], status=down)
+    lines = command("status", "--hosts", hosts).out.partition("\n\n")[0].splitlines()
+    assert lines[1:] == [
+        "The board hears nothing of mute: last accepted never, and no push fails: do the daemons run with --cloud?",
+        f"The board hears nothing of refused, refused-too: last accepted 3 h 00 min ago at the latest, {http_500}",
+        "The board hears nothing of ahead: last accepted 2 h 00 min ahead of the clock, connection refused",
+    ]
+    done = command("status", "--json", "--hosts", hosts)
+    told = {host["name"]: host["document"]["board"] for host in done.document["hosts"]}
+    assert told == {**boards, "before": None, "down": never}
+    schema = (files("gua_fleet.schemas") / "gua.fleet-status.1.schema.json").read_text()
+    Draft202012Validator(json.loads(schema)).validate(done.document)
+
+
 def test_a_silent_host_is_told_with_when_it_was_last_seen(tmp_path: Path, command: Command) -> None:
     hosts = fleet_of(tmp_path, {"a": [IDLE, IDLE], "b": [IDLE]})
     assert command("free", "--hosts", hosts).status == 0

@@ -78,3 +78,14 @@ def test_a_host_in_several_groups_is_one_host_with_ansibles_value() -> None:
     )
     (host,) = load_inventory("hosts.yml").hosts
     assert (host.user, set(host.groups)) == ("late", {"a", "b"})  # same depth: the last in the alphabet wins
+
+
+def test_a_program_that_fails_and_a_plugin_that_is_not_there_are_named_and_no_other_parsers_guess() -> None:
+    program = Path("cmdb.sh")
+    program.write_text("#!/bin/sh\necho no answer >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(InventoryError, match=r"cmdb.sh holds no hosts: .*script .*(exit code 3|no answer)"):
+        load_inventory("cmdb.sh")
+    Path("cloud.yml").write_text("plugin: no.such.plugin\n")
+    with pytest.raises(InventoryError, match=r"cloud.yml holds no hosts: .*unknown plugin 'no.such.plugin'"):
+        load_inventory("cloud.yml")

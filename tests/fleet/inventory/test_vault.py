@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,16 @@ def vaulted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
         made[name] = "!vault |\n" + "\n".join(f"        {line.strip()}" for line in done.stdout.splitlines()[1:])
     return made
+
+
+@contextlib.contextmanager
+def pipe(text: str) -> Iterator[str]:
+    """The name of a pipe that holds the text, as a shell makes it for `<(...)`."""
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    yield f"/dev/fd/{reading}"
+    os.close(reading)
 
 
 @pytest.fixture
@@ -114,3 +127,19 @@ def test_where_nobody_can_type_it_is_one_line(inventory: str, monkeypatch: pytes
 def test_a_missing_password_file_is_named(inventory: str) -> None:
     with pytest.raises(InventoryError, match="nowhere was not found"):
         load_inventory(inventory, selection=Selection(vault_password_files=("nowhere",)))
+
+
+@pytest.mark.parametrize("with_id", [False, True], ids=["file", "id"])
+def test_a_password_may_come_through_a_pipe(inventory: str, with_id: bool) -> None:
+    with pipe("pw\n") as first, pipe("other\n") as second:
+        if with_id:
+            selection = Selection(vault_ids=(f"default@{first}", f"dev@{second}"))
+        else:
+            selection = Selection(vault_password_files=(first, second))
+        hosts = _hosts(inventory, selection)
+    assert [host.skip_reason for host in hosts.values()] == [None] * 4
+
+
+def test_an_empty_pipe_is_named(inventory: str) -> None:
+    with pipe("") as empty, pytest.raises(InventoryError, match=f"no vault password came from {empty}"):
+        load_inventory(inventory, selection=Selection(vault_password_files=(empty,)))

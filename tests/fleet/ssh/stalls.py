@@ -101,6 +101,14 @@ class RefuseCommands(StallAt):
         return False
 
 
+class Leave(StallAt):
+    """The same that hangs up when it is to run something, as a host that goes down just then."""
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        channel.get_transport().close()
+        return False
+
+
 def stalling(stage: str, host_key: paramiko.PKey, reached: threading.Event | None = None) -> Conversation:
     """The conversation of StallAt. reached: set once it stalls."""
     return _of_library(host_key, lambda over: StallAt(stage, over, reached or threading.Event()))
@@ -109,6 +117,11 @@ def stalling(stage: str, host_key: paramiko.PKey, reached: threading.Event | Non
 def refusing(host_key: paramiko.PKey) -> Conversation:
     """The conversation of RefuseCommands."""
     return _of_library(host_key, lambda over: RefuseCommands("", over, threading.Event()))
+
+
+def leaving(host_key: paramiko.PKey) -> Conversation:
+    """The conversation of Leave."""
+    return _of_library(host_key, lambda over: Leave("", over, threading.Event()))
 
 
 def _of_library(host_key: paramiko.PKey, make: Callable[[threading.Event], paramiko.ServerInterface]) -> Conversation:

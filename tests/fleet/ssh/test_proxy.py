@@ -176,3 +176,15 @@ def test_proxy_argv_jump_hosts_get_the_same_strictness(accept_new: bool, policy:
     [through] = [word for word in argv if word.startswith("ProxyCommand=")]
     assert f"StrictHostKeyChecking={policy}" in through
     assert through.endswith("-W '[%h]:%p' ssh://a")
+
+
+@needs_openssh
+def test_sweep_chain_of_jump_hosts_tells_what_the_one_in_trouble_says(
+    sshd: Sshd, bastion: Sshd, keys: Keys, known: Path, tmp_path: Path
+) -> None:
+    through = _jump(keys, bastion, known, tmp_path)
+    dead = f"127.0.0.1:{free_port()}"
+    target = host(sshd, keys, known, tmp_path / "gua", **{**through, "jump": f"{through['jump']},{dead}"})
+    result = _ask(target, timeout_s=60)
+    assert result.outcome is Outcome.UNREACHABLE
+    assert (result.detail or "").endswith("connect failed: Connection refused, stdio forwarding failed")

@@ -84,6 +84,14 @@ def test_sweep_host_that_refuses_to_run_commands_is_told_as_such(keys: Keys, kno
     assert (result.detail or "").startswith("the host refuses to run commands for guest: ")
 
 
+def test_sweep_host_that_goes_down_before_it_runs_the_command_is_unreachable(keys: Keys, known: Path) -> None:
+    with stalls.serving(stalls.leaving(paramiko.PKey.from_path(keys.host))) as port:
+        known.write_text(f"[127.0.0.1]:{port} {keys.public('host')}\n")
+        (result,) = sweep([host(port, keys, known, Path("gua"))], DOCTOR_PROBE, SweepSettings(timeout_s=60))
+    assert result.outcome is Outcome.UNREACHABLE
+    assert (result.detail or "").startswith("the connection was lost at exec: ")
+
+
 def test_sweep_more_hosts_than_forks_asks_all_of_them(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
     known.write_text(sshd.known_line())
     with stalls.serving(stalls.silent) as port:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -183,23 +184,33 @@ def test_sweep_where_every_key_needs_a_passphrase_asks_nobody(
     assert caught.value.exit_status == 2
 
 
+@pytest.mark.parametrize("suffix", ["", ".pub"], ids=["key", "public-key"])
 def test_sweep_key_with_a_passphrase_that_an_agent_holds_is_let_in(
-    sshd: Sshd, keys: Keys, agent: Path, known: Path, locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sshd: Sshd,
+    keys: Keys,
+    agent: Path,
+    known: Path,
+    locked: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
 ) -> None:
     askpass = tmp_path / "askpass"
     askpass.write_text("#!/bin/sh\necho secret words\n")
     askpass.chmod(0o755)
-    socket = tmp_path / "agent.sock"
+    place = tmp_path / "agent.sock"
     # `-D` keeps it in the foreground, so that it ends with this test
-    ssh_agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    ssh_agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(place)], stdout=subprocess.DEVNULL)
     try:
-        _wait_for(socket)
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        _wait_for(place)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(place))
         ask = {**os.environ, "SSH_ASKPASS": str(askpass), "SSH_ASKPASS_REQUIRE": "force"}
         subprocess.run(["ssh-add", "-q", str(locked)], env=ask, check=True, stdin=subprocess.DEVNULL)
         authorized = tmp_path / "sshd" / "authorized_keys"
         authorized.write_text(locked.with_suffix(".pub").read_text())
-        result = _ask(host(sshd, keys, known, agent, identity_file=str(locked)))
+        result = _ask(
+            host(sshd, keys, known, agent, identity_file=f"{locked}{suffix}", **_named(known, identitiesonly="yes"))
+        )
     finally:
         ssh_agent.terminate()
         ssh_agent.wait()
@@ -207,16 +218,41 @@ def test_sweep_key_with_a_passphrase_that_an_agent_holds_is_let_in(
 
 
 def _wait_for(path: Path) -> None:
+    """Until somebody listens at the socket: it is there a moment before that."""
     deadline_s = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+    with socket.socket(socket.AF_UNIX) as probe:
+        while probe.connect_ex(str(path)) != 0:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
 
 
 def test_sweep_missing_key_file_is_auth_failed_and_named(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
     result = _ask(host(sshd, keys, known, agent, identity_file="/nowhere/key"))
     assert result.outcome is Outcome.AUTH_FAILED
     assert "/nowhere/key (no such file)" in (result.detail or "")
+
+
+def test_sweep_public_key_without_an_agent_is_told_as_such(sshd: Sshd, keys: Keys, agent: Path, known: Path) -> None:
+    public = keys.client.with_suffix(".pub")
+    result = _ask(host(sshd, keys, known, agent, identity_file=str(public)))
+    assert result.outcome is Outcome.AUTH_FAILED
+    assert f"{public} (a public key, the private half of which is in no agent)" in (result.detail or "")
+
+
+def test_sweep_host_that_hangs_up_after_too_many_keys_is_auth_failed(
+    keys: Keys, agent: Path, known: Path, tmp_path: Path
+) -> None:
+    ours = tmp_path / "home" / ".ssh"
+    ours.mkdir()
+    for kind in ("ed25519", "ecdsa", "rsa"):
+        Keys.make(keys, f"{ours}/id_{kind}", kind)
+    with Sshd(tmp_path / "strict", keys, "MaxAuthTries 2") as strict:
+        known.write_text(strict.known_line())
+        result = _ask(host(strict, keys, known, agent, identity_file=None))
+    assert result.outcome is Outcome.AUTH_FAILED
+    assert f"tried {ours}/id_ed25519, {ours}/id_ecdsa: these may be too many for it (MaxAuthTries)" in (
+        result.detail or ""
+    )
 
 
 def test_sweep_unknown_host_key_is_refused_and_shown(sshd: Sshd, keys: Keys, agent: Path, tmp_path: Path) -> None:

@@ -6,6 +6,21 @@ umask 022
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 python=$1 release=$2 archive=$3 pip=$4 sha256=$5 url=$6
 
+# Two deployments at once must not build in the same folder. Whoever comes second takes what the first has made. The
+# lock is root's to read: whoever may read a file may lock it.
+lock=${archive%/*}/.building
+(umask 077 && : >>"$lock")
+exec 9<"$lock"
+flock -w 900 9 || {
+  echo "another deployment has been building in ${archive%/*} for 15 minutes: see what it does" >&2
+  exit 1
+}
+works() { "$release/bin/python" -I -c 'import gua' && "$release/bin/gua" --version; }
+if [ -e "$release/.complete" ] && works >/dev/null 2>&1; then
+  rm -f "$archive"
+  exit 0
+fi
+
 built=
 clean() {
   rm -f "$archive"

@@ -6,8 +6,9 @@ driver: whether the cards must answer. timeout_s: how long to wait until all is 
 go on without being started anew.
 
 Prints one JSON object: healthy, reason (one line, "" when healthy), told (what the doctor found worth a word), version,
-active, main_pid, restarts, last_tick_at, last_tick_status, last_tick_age_s, paused, enrolled (null: not told), and
-journal ("" when healthy): what systemd and the journal say.
+active, main_pid, restarts, last_tick_at, last_tick_status, last_tick_age_s, paused, enrolled (null: not told), board
+(what the board took, as in gua.status/1; null: not enrolled, or not told), accepted (the same in a few words, "" for
+null), and journal ("" when healthy): what systemd and the journal say.
 """
 
 import json
@@ -127,6 +128,21 @@ def read_journal(options):
     return status + lines
 
 
+def describe_board(board):
+    """`last accepted 40 s ago`; "" where nothing is told."""
+    if not board:
+        return ""
+    age_s = board["last_accepted_age_s"]
+    if age_s is None:
+        return "last accepted never"
+    number, unit = next(
+        (abs(age_s) / size, unit)
+        for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+        if abs(age_s) >= 2 * size or size == 1
+    )
+    return "last accepted {:.0f} {} {}".format(number, unit, "ago" if age_s >= -1 else "ahead of the clock")
+
+
 def number(text):
     return int(text) if text and text.isdigit() else None
 
@@ -136,6 +152,7 @@ def examine(options):
     reason, unit, checks, version = wait_until_well(options)
     reason = reason or settle(options, unit)
     details = daemon_details(checks)
+    of_cloud = checks.get("cloud", {}).get("details", {})
     worth_a_word = [check for check in checks.values() if check["status"] in ("fail", "warn")]
     return {
         "healthy": not reason,
@@ -149,7 +166,9 @@ def examine(options):
         "last_tick_status": details.get("last_tick_status"),
         "last_tick_age_s": details.get("last_tick_age_s"),
         "paused": bool(details.get("paused_since")),
-        "enrolled": checks.get("cloud", {}).get("details", {}).get("enrolled"),
+        "enrolled": of_cloud.get("enrolled"),
+        "board": of_cloud.get("board"),
+        "accepted": describe_board(of_cloud.get("board")),
         "journal": read_journal(options) if reason else "",
     }
 
