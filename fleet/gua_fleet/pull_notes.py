@@ -122,5 +122,5 @@ def _twins(session: Session, history: HistoryRow) -> list[str]:
     if same:
         notes.append(f"the same machine as {', '.join(same)}: its time is here twice")
     if cloned:
-        notes.append(f"claims the database of {', '.join(cloned)}: a cloned image, kept apart by host")
+        notes.append(f"has the database of {', '.join(cloned)}, too: renamed, or a cloned image; kept apart by host")
     return notes

@@ -7,8 +7,8 @@ import io
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from gua.text import shown
 from gua_fleet.model import Document
+from gua_fleet.show import harmless
 from gua_fleet.sums import STATE_NAMES
 
 HEADERS = (
@@ -34,7 +34,6 @@ HEADERS = (
 
 # A spreadsheet takes a cell that begins so for a formula, and a user may be called `=cmd|...`.
 _FORMULA = ("=", "+", "-", "@")
-_LONGEST_ESCAPE = len("\\U000e0001")
 
 
 def render_csv(document: Document, by: Collection[str] = ()) -> str:
@@ -99,5 +98,5 @@ def csv_cell(value: Any) -> Any:
         return int(value)
     if not isinstance(value, str):
         return value
-    text = shown(value, _LONGEST_ESCAPE * len(value) + 4)
+    text = harmless(value)
     return f"'{text}" if text.startswith(_FORMULA) else text

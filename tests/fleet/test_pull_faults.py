@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gua_fleet.model import Outcome
-from gua_fleet.store.care import check_store
+from gua_fleet.store.check import check_store
 from gua_fleet.store.database import open_store
 from gua_fleet.store.histories import histories
 from gua_fleet.store.place import Place

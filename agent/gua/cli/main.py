@@ -11,9 +11,10 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Optional
+from typing import NoReturn, Optional
 
 from gua import __version__
 from gua.cli.output import emit_error
@@ -51,13 +52,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 
 
+# A URL's name and password, wherever the password ends.
+_PASSWORD = re.compile(r"(://[^\s:/?#@]*:)\S+(?=@)")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its errors repeat what was typed, but no password of a URL in it: they end up in the mails of cron."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(_PASSWORD.sub(r"\1***", message))
+
+
 def build_parser(
     program: str, commands: Mapping[str, tuple[str, str]], chosen: Optional[str]
 ) -> argparse.ArgumentParser:
     """The parser; only `chosen` gets its options, because only its module is imported."""
-    parser = argparse.ArgumentParser(
-        prog=program, description="Which GPU time was worked, held without work, free, or not seen."
-    )
+    parser = _Parser(prog=program, description="Which GPU time was worked, held without work, free, or not seen.")
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module, summary) in commands.items():

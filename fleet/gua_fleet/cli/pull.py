@@ -12,11 +12,13 @@ from gua_fleet.cli.common import add_fleet_options, read_inventory, seconds, swe
 from gua_fleet.cli.store import add_store_option, store_place
 from gua_fleet.cli.view import add_view_options, check_output, show
 from gua_fleet.config import FleetConfig
+from gua_fleet.model import Outcome
 from gua_fleet.progress import watched
 from gua_fleet.pull import PullSettings, pull_hosts
 from gua_fleet.show import one_line
 from gua_fleet.store.asked import note_outcomes
 from gua_fleet.store.database import open_store
+from gua_fleet.store.retention import remove_raw_of
 from gua_fleet.view_pull import pull_view
 
 _MS = 1000
@@ -52,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     place, clock, started_s = store_place(options), SystemClock(), time.monotonic()
     config: FleetConfig = options.config
     raw_s = config.raw_retention_s if options.raw_retention is None else options.raw_retention
-    settings = PullSettings(options.rollups_only, round(raw_s * _MS), options.longest)
+    raw_ms = round(raw_s * _MS)
+    settings = PullSettings(options.rollups_only, raw_ms, options.longest)
     with open_store(place, now_ms=clock.now_ms()) as session:
         inventory = read_inventory(options)
         with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
@@ -61,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
             )
         if pulled.store_error is None:
             note_outcomes(session, pulled.results, clock.now_ms())
+            silent = [result.host.name for result in pulled.results if result.outcome is not Outcome.OK]
+            remove_raw_of(session, silent, clock.now_ms(), raw_ms)
     elapsed_s = time.monotonic() - started_s
     show(pull_view(pulled, store=str(place), elapsed_s=elapsed_s, rollups_only=options.rollups_only), options)
     return int(exit_status(pulled.results, options.allow_missing))

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Exit status 0; 1 where `check` found something."""
-    from gua_fleet.store import care  # peewee is loaded where the store is opened
+    from gua_fleet.store import care, check  # peewee is loaded where the store is opened
     from gua_fleet.store.database import open_store, open_to_read
     from gua_fleet.view_store import check_view, info_view, vacuum_view
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
             if options.action == "info":
                 view = info_view(care.store_info(session), place=str(place), now_ms=now_ms)
             else:
-                wrong = list(care.check_store(session))
+                wrong = list(check.check_store(session))
                 view, status = check_view(wrong, place=str(place)), ExitStatus.FAILED if wrong else ExitStatus.OK
     show(view, options)
     return int(status)

@@ -12,6 +12,7 @@ from gua_fleet.errors import FleetError
 from gua_fleet.export.datasets import Column, Dataset
 from gua_fleet.export.source import Row
 from gua_fleet.render_csv import csv_cell
+from gua_fleet.show import harmless
 
 # Rows in a row group: as many as memory may hold at once.
 _GROUP_ROWS = 100_000
@@ -70,10 +71,8 @@ class Parquet:
         with self._parquet.ParquetWriter(path, schema, compression="zstd") as writer:
             for rows in _regrouped(batches):
                 count += len(rows)
-                columns = zip(*rows, strict=True)
-                arrays = [
-                    self._arrow.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)
-                ]
+                columns = zip(dataset.columns, zip(*rows, strict=True), schema, strict=True)
+                arrays = [self._arrow.array(_values(column, values), field.type) for column, values, field in columns]
                 writer.write_table(self._arrow.Table.from_arrays(arrays, schema=schema))
             if not count:  # some versions of pyarrow cannot read a file in which nothing was ever written
                 writer.write_table(schema.empty_table())
@@ -91,6 +90,13 @@ class Parquet:
         return arrow.schema(
             [arrow.field(one.name, kinds[one.kind], metadata={"meaning": one.meaning}) for one in dataset.columns]
         )
+
+
+def _values(column: Column, values: Sequence[Any]) -> list[Any]:
+    """As they are, but for what a terminal would take for more than text: CSV has the same."""
+    if column.kind != "text":
+        return list(values)
+    return [None if value is None else harmless(value) for value in values]
 
 
 def _regrouped(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:

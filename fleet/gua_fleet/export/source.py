@@ -21,6 +21,14 @@ Row = Sequence[Any]
 
 _COUNTS = " AND NOT EXISTS (SELECT 1 FROM superseded AS s WHERE s.history = t.history AND s.slot = {slot})"
 _SLOTS = " WHERE t.history = ? AND t.slot >= ? AND t.slot < ?" + _COUNTS.format(slot="t.slot")
+# A database that went back to an older copy of itself has what it had before once more, by the same numbers.
+_LAST_TOLD = (
+    " AND NOT EXISTS (SELECT 1 FROM history AS own JOIN history AS branch ON branch.host = own.host"
+    " AND branch.store_id = own.store_id AND branch.branch > own.branch"
+    " JOIN hold AS again ON again.history = branch.id AND again.id = t.id AND again.since_ms = t.since_ms"
+    " JOIN process AS same ON same.history = again.history AND same.id = again.process AND same.pid = process.pid"
+    " WHERE own.id = t.history)"
+)
 _DAILY: Mapping[str, str] = {
     "card_slots": "SELECT device, slot, verdict, rule, covered_ms, samples, energy_mj, energy_ms FROM card_slot AS t"
     f"{_SLOTS} ORDER BY slot, device, rule, verdict",
@@ -36,7 +44,7 @@ _DAILY: Mapping[str, str] = {
     "holds": "SELECT device, person, process.source, process.name, pid, type, since_ms, until_ms, is_open, memory_mb,"
     " active_ms, idle_held_ms, truly_idle_ms, unknown_ms, long_idle_ms, sm_util_ms, sm_util_pct_ms FROM hold AS t"
     " JOIN process ON process.history = t.history AND process.id = t.process"
-    " WHERE t.history = ? AND since_ms >= ? AND since_ms < ? ORDER BY t.id",
+    f" WHERE t.history = ? AND t.since_ms >= ? AND t.since_ms < ?{_LAST_TOLD} ORDER BY t.id",
 }
 _WHOLE: Mapping[str, str] = {
     "cards": "SELECT uuid, card_index, name, memory_total_mb, mig_parent_uuid, mig_profile, first_seen_ms,"

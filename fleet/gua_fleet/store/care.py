@@ -1,13 +1,10 @@
-"""Looking after the store: what is in it, whether it is whole, room given back, a host forgotten."""
+"""Looking after the store: what is in it, room given back, a host forgotten. See `check` for whether it is whole."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gua.coverage import SLOT_MS
 from gua_fleet.store.histories import HistoryRow, histories
 from gua_fleet.store.ids import numbers
 from gua_fleet.store.migrations import PG_SCHEMA
@@ -54,10 +51,10 @@ class Info:
 def table_names(raw: bool | None = None) -> list[str]:
     """Of all models. raw: only those of single ticks, or only the others."""
     chosen = MODELS if raw is None else RAW if raw else [model for model in MODELS if model not in RAW]
-    return [_name(model) for model in chosen]
+    return [name_of(model) for model in chosen]
 
 
-def _name(model: Any) -> str:
+def name_of(model: Any) -> str:
     return str(model._meta.table_name)  # peewee's way to ask a model about itself
 
 
@@ -112,57 +109,6 @@ def vacuum(session: Session) -> tuple[int, int]:
     return before, size_bytes(session)
 
 
-def check_store(session: Session) -> Iterator[str]:
-    """One line for each thing that is wrong; none where the store is whole."""
-    if session.is_sqlite:
-        damage = _damage(session)
-        yield from (f"the file is damaged: {line}" for line in damage)
-        if damage:
-            return  # what stands in it means nothing
-    for name in [_name(model) for model in OF_HISTORY]:
-        strays = session.value(
-            f"SELECT count(*) FROM {name} AS t WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.id = t.history)"
-        )
-        if strays:
-            yield f"{name}: {strays:,} rows belong to no history"
-    yield from _days_differ(session)
-    for name, host, slot in session.rows(
-        "SELECT history.hostname, host.name, slot FROM (SELECT history, device, slot FROM card_slot"
-        " GROUP BY history, device, slot HAVING sum(covered_ms) > ?) AS t JOIN history ON history.id = t.history"
-        " JOIN host ON host.id = history.host LIMIT 20",
-        (SLOT_MS,),
-    ):
-        yield f"{host} ({name}): a card has more time in slot {slot} than that has"
-
-
-def _damage(session: Session) -> list[str]:
-    try:
-        return [line for (line,) in session.rows("PRAGMA integrity_check(20)") if line != "ok"]
-    except sqlite3.DatabaseError as exc:  # so damaged that it cannot even be looked at
-        return [str(exc)]
-
-
-# table of slots, what is summed
-_SUMS = (("card", "covered_ms"), ("card", "energy_mj"), ("user", "share_ms"), ("user", "card_ms"), ("tick", "ticks"))
-
-
-def _days_differ(session: Session) -> Iterator[str]:
-    """The sums of days must be those of their slots: a report adds up the one or the other."""
-    for kind, amount in _SUMS:
-        slots = (
-            f"SELECT history, CAST(sum({amount}) AS BIGINT) AS total FROM {kind}_slot AS t WHERE NOT EXISTS"
-            " (SELECT 1 FROM superseded AS s WHERE s.history = t.history AND s.slot = t.slot) GROUP BY history"
-        )
-        of_slots = dict(session.rows(slots))
-        of_days = dict(session.rows(f"SELECT history, CAST(sum({amount}) AS BIGINT) FROM {kind}_day GROUP BY history"))
-        for history in sorted(of_slots.keys() | of_days.keys()):
-            if of_slots.get(history, 0) != of_days.get(history, 0):
-                host = session.value(
-                    "SELECT host.name FROM history JOIN host ON host.id = history.host WHERE history.id = ?", (history,)
-                )
-                yield f"{host}: {kind}_day and {kind}_slot differ in {amount}: `gua-fleet forget` it, and pull anew"
-
-
 def known_host(session: Session, name: str) -> bool:
     return session.value("SELECT 1 FROM host WHERE name = ?", (name,)) is not None
 
@@ -177,7 +123,7 @@ def forget_host(session: Session, name: str, *, dry_run: bool = False) -> Gone:
             )
         ]
         rows = 0
-        for table in [_name(model) for model in OF_HISTORY] if ids else ():
+        for table in [name_of(model) for model in OF_HISTORY] if ids else ():
             where = f"{table} WHERE history IN ({numbers(ids)})"
             if dry_run:
                 rows += int(session.value(f"SELECT count(*) FROM {where}"))

@@ -128,6 +128,8 @@ def told(place: Place, exc: BaseException) -> str:
     cure = ""
     if "disk is full" in text or "No space left" in text:
         cure = ": make room there; nothing that was stored before is lost, and the next pull goes on from it"
+    elif "permission denied" in text:
+        cure = ": this account has no right to that; docs/fleet-store.md says which are needed"
     elif "locked" in text:
         cure = ": another program writes to it; try again"
     elif "not a database" in text or "malformed" in text:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from gua.coverage import SLOT_MS
 from gua.store.codes import STATE_OF_VERDICT, STATES
+from gua.store.expiry import EXPIRED
 from gua_fleet.store.session import Session
 from gua_fleet.store.shape import NotBelieved
 
@@ -66,6 +67,21 @@ def _check(session: Session, history: int, first: int, end: int) -> None:
     )
     if more is not None:
         raise NotBelieved("it says of a card that a quarter-hour had more time than a quarter of an hour")
+    if _users_have_more(session, history, first, end):
+        raise NotBelieved("it says that a quarter-hour had more time of a card's users than there is")
+
+
+def _users_have_more(session: Session, history: int, first: int, end: int) -> bool:
+    """Shares of a card add up to no more than a quarter of an hour, and no one of its users had it for longer."""
+    among = f"FROM user_slot AS t{_RANGE}"
+    values = (history, first * DAY_SLOTS, end * DAY_SLOTS)
+    shares = f"SELECT 1 {among} GROUP BY slot, device HAVING sum(share_ms) > {SLOT_MS} LIMIT 1"
+    # `(expired)` stands for many
+    whole = (
+        f"SELECT 1 {among} AND NOT EXISTS (SELECT 1 FROM person WHERE person.history = t.history"
+        f" AND person.id = t.person AND name = ?) GROUP BY slot, device, person HAVING sum(card_ms) > {SLOT_MS} LIMIT 1"
+    )
+    return bool(session.value(shares, values) or session.value(whole, (*values, EXPIRED)))
 
 
 def _sum(
@@ -82,7 +98,8 @@ def _sum(
     )
 
 
-def _sum_states(session: Session, history: int, first: int, end: int) -> None:
+def state_sums(session: Session, history: int, first: int, end: int) -> dict[int, bytes]:
+    """`slot_day.state_ms` of the days first <= day < end that have any card time that counts."""
     made: dict[int, array[int]] = {}
     for slot, verdict, covered_ms in session.rows(
         f"SELECT slot, verdict, sum(covered_ms) FROM card_slot{_RANGE}{counted('card_slot')} GROUP BY slot, verdict",
@@ -92,10 +109,15 @@ def _sum_states(session: Session, history: int, first: int, end: int) -> None:
         if day not in made:
             made[day] = array("q", bytes(8 * DAY_SLOTS * len(STATES)))
         made[day][number * len(STATES) + STATE_OF_VERDICT[verdict]] += int(covered_ms)
+    return {day: little_endian(sums).tobytes() for day, sums in made.items()}
+
+
+def _sum_states(session: Session, history: int, first: int, end: int) -> None:
+    made = state_sums(session, history, first, end)
     session.execute("DELETE FROM slot_day WHERE history = ? AND day >= ? AND day < ?", (history, first, end))
     session.execute_many(
         "INSERT INTO slot_day (history, day, state_ms) VALUES (?, ?, ?)",
-        [(history, day, little_endian(sums).tobytes()) for day, sums in sorted(made.items())],
+        [(history, day, state_ms) for day, state_ms in sorted(made.items())],
     )
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gua.clock import SET_CLOCK_MS
 from gua.coverage import SLOT_MS, Span
-from gua.model import USER_UNATTRIBUTED, Rule, UserSource
+from gua.model import USER_UNATTRIBUTED, USER_UNKNOWN, Rule, UserSource
 from gua.store.codes import USER_SOURCES
 from gua.store.devices import DeviceRow
 from gua.store.reader import UserRow
+from gua.store.sums import WindowSums
 from gua_fleet.store.forgotten import shown_user
 from gua_fleet.store.ids import numbers
 from gua_fleet.store.session import Session
 
 _NOBODY = UserRow(USER_UNATTRIBUTED, UserSource.UNATTRIBUTED, None)
+_SOMEBODY = UserRow(USER_UNKNOWN, UserSource.UNKNOWN, None)
 
 
 @dataclass
@@ -66,6 +68,23 @@ _DEVICE = (
     " retired_at_ms"
 )
 _RULE = "active_util_pct, held_mb, unattributed_mb, unattributed_v1_mb, long_idle_s"
+
+
+def name_missing(facts: Facts, sums: WindowSums, held: Iterable[int], host: str, window: Span) -> bool:
+    """Stand-ins for the cards and people that a history counts time of and does not describe; whether a card had none.
+
+    A row comes with its last change: where a pull was cut, time may be here before the card or user it is of. held: the
+    devices of holds.
+    """
+    cards = {device for device, _ in (*sums.cards, *sums.held)} | {device for _, device in sums.user_cards} | {*held}
+    missing = sorted(cards - {row.id for row in facts.devices})
+    first_ms = window[0] if facts.begins_ms is None else facts.begins_ms
+    for device in missing:
+        uuid = f"card-{device}@{host}"
+        facts.devices.append(DeviceRow(device, uuid, None, None, None, None, None, None, first_ms, None))
+    for user in {user for user, _ in (*sums.users, *sums.user_cards)} - facts.users.keys():
+        facts.users[user] = _SOMEBODY
+    return bool(missing)
 
 
 def _of(session: Session, table: str, ids: Sequence[int], columns: str) -> list[Sequence[Any]]:

@@ -24,6 +24,10 @@ class Holds:
     rows: Sequence[Sequence[Any]] = field(default=())
     in_all: int = 0
 
+    @property
+    def devices(self) -> set[int]:
+        return {row[1] for row in self.rows}
+
 
 # Those still open first, then by long idle-held time, then the newest: in a long window most are left out.
 _CHOSEN = (

@@ -56,7 +56,7 @@ def whole_of(parts: Sequence[Part]) -> Whole:
             user_ids[number] = users[user.name][0] if user.name in users else len(users) + 1
             users[user.name] = (user_ids[number], user)
         _add(sums, part.sums, {row.id: ids[row.uuid] for row in part.facts.devices}, user_ids, rule_ids)
-        run_rules |= {rule_ids[number] for number in part.facts.run_rules}
+        run_rules |= {rule_ids[number] for number in part.facts.run_rules if number in rule_ids}
     return Whole(
         sums, devices, dict(users.values()), {number: rule for rule, number in rules.items()}, frozenset(run_rules)
     )
@@ -68,19 +68,27 @@ def _devices(parts: Sequence[Part]) -> tuple[DeviceRow, ...]:
     One that a later history does not know was taken out when that began, if it was not before.
     """
     known: dict[str, DeviceRow] = {}
+    seen_ms = 0
     for part in parts:
         here = {row.uuid for row in part.facts.devices}
         if here and part.facts.begins_ms is not None:
+            # a copy begins before what was lost of it ended
+            began_ms = max(part.facts.begins_ms, seen_ms)
             for uuid in known.keys() - here:
                 gone_ms = known[uuid].retired_at_ms
-                known[uuid] = replace(
-                    known[uuid], retired_at_ms=min(gone_ms or part.facts.begins_ms, part.facts.begins_ms)
-                )
+                known[uuid] = replace(known[uuid], retired_at_ms=min(gone_ms or began_ms, began_ms))
+        seen_ms = max(seen_ms, _seen_ms(part))
         for row in part.facts.devices:
             before = known.get(row.uuid)
             first_ms = row.first_seen_ms if before is None else min(before.first_seen_ms, row.first_seen_ms)
             known[row.uuid] = replace(row, first_seen_ms=first_ms)
     return tuple(replace(row, id=number) for number, row in enumerate(in_display_order(known.values()), 1))
+
+
+def _seen_ms(part: Part) -> int:
+    """Until when the host is known to have had this history, nearly: its newest single tick's end, or its last pull."""
+    newest_ms = part.history.anchor_ms
+    return part.history.pulled_ms if newest_ms is None else newest_ms + (part.facts.interval_ms or 0)
 
 
 def in_display_order(rows: Iterable[DeviceRow]) -> list[DeviceRow]:
@@ -107,7 +115,7 @@ def _add(
         sums.slots[slot] += covered_ms
     for kind, ticks in more.ticks.items():
         sums.ticks[kind] += ticks
-    sums.card_rules |= {(devices[device], rules[rule]) for device, rule in more.card_rules}
+    sums.card_rules |= {(devices[device], rules[rule]) for device, rule in more.card_rules if rule in rules}
 
 
 def _add_amounts(sums: list[int], more: Iterable[int]) -> None:

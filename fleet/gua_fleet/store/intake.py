@@ -39,6 +39,10 @@ class AskAgain(Exception):
     """The host has to be asked from another revision on: its database is not the one that was expected."""
 
 
+def _which(history: HistoryRow) -> tuple[str, str, int]:
+    return history.name, history.store_id, history.branch
+
+
 @dataclass
 class Taken:
     """What one pull brought. new: its history began with it. restored: because the host's database was put back.
@@ -169,7 +173,8 @@ class Intake:
         assert self.history is not None  # for the type checker: begin came before
         lock_host(self._session, self.history.host)
         history = read_history(self._session, self.history.id)
-        if history is None or history.ended_ms is not None:
+        # SQLite gives the number of a history that was forgotten to the next one, of any host
+        if history is None or history.ended_ms is not None or _which(history) != _which(self.history):
             raise NotBelieved("its history was ended or forgotten while it was pulled: pull again")
         return history
 
@@ -178,18 +183,18 @@ class Intake:
 
     def _put(self, history: HistoryRow, incoming: Iterable[Incoming]) -> None:
         days: set[int] = set()
-        ticked: set[int] = set()
+        timed: set[int] = set()
         for part in incoming:
             if part.table.name == "user_slot":
                 drop_named(self._session, history.id, part)
             put(self._session, history.id, part)
             if part.table.name.endswith("_slot"):
                 days |= set(map(day_of, set(part.column("slot"))))
-            if part.table.name == "tick_slot":
-                ticked = set(part.column("slot"))
+            if part.table.name in ("tick_slot", "card_slot"):
+                timed |= set(part.column("slot"))
         if any(part.table.name in ("person", "process") for part in incoming):
             drop_forgotten(self._session, history.id, self._name)
-        days |= supersede(self._session, history.host, history.id, ticked)
+        days |= supersede(self._session, history.host, history.id, timed)
         sum_days(self._session, history.id, days)
 
     def _advance(self, history: HistoryRow, until_rev: int, incoming: Iterable[Incoming]) -> None:

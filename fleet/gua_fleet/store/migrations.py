@@ -46,6 +46,10 @@ def check_version(session: Session, where: str) -> int:
     tables = set(session.database.get_tables(None if session.is_sqlite else PG_SCHEMA))
     if not tables:
         return 0
+    if not session.is_sqlite and not session.value("SELECT has_schema_privilege(?, 'USAGE')", (PG_SCHEMA,)):
+        raise StoreUnusable(
+            f"{where}: this account may not look into its schema {PG_SCHEMA}: let its owner grant it the right"
+        )
     ours = {"migration", "host", "history"} <= tables
     version = session.value("SELECT max(version) FROM migration") if ours else None
     if version is None:

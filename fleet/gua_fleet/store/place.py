@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,12 @@ from gua_fleet.errors import StoreUnusable
 
 _SCHEMES = ("postgresql", "postgres")
 _HIDDEN = "***"
+# PostgreSQL's other way to write it, and a URL without its slashes: neither is meant as the name of a file.
+_NO_FILE = re.compile(
+    r"(postgres(ql)?:(?!//)|(.*\s)?(host|hostaddr|port|user|password|passfile|dbname|service)\s*=)", re.S
+)
+# What ends a part of a URL. Not escaped in a password, a server library takes the rest of it for a host or a port.
+_ENDS = re.compile(r"[/?#@:]")
 
 
 @dataclass(frozen=True)
@@ -27,8 +34,12 @@ class Place:
 
     def without_secret(self, text: str) -> str:
         """Another program's words about this place, fit to be shown."""
-        for secret in _secrets_of(self.url or ""):
+        whole = _secrets_of(self.url or "")
+        parts = {part for secret in whole for part in _ENDS.split(secret) if part}
+        for secret in whole:
             text = text.replace(secret, _HIDDEN)
+        for part in parts:  # as a word of its own: within another one it would tell what it is
+            text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", _HIDDEN, text)
         return text
 
 
@@ -48,6 +59,8 @@ def find_place(named: str | None, environ: Mapping[str, str] = os.environ) -> Pl
     """What `--store` or the settings name (None: the default file). Raises StoreUnusable."""
     if named is None:
         return Place(path=default_path(environ))
+    if _NO_FILE.match(named):
+        raise StoreUnusable("--store: write a PostgreSQL database as postgresql://USER@HOST/DATABASE")
     if not is_url(named):
         return Place(path=Path(named).expanduser())
     try:
@@ -70,9 +83,11 @@ def _secrets_of(url: str) -> list[str]:
     """The passwords of a URL as they stand in it, and as they are meant; the longest first."""
     if not is_url(url):
         return []
-    beside, _, query = url.partition("?")
-    user = beside.split("://", 1)[1].rpartition("@")[0]
-    found = {user.partition(":")[2]}
+    rest = url.split("://", 1)[1]
+    user, _, password = rest.rpartition("@")[0].partition(":")
+    # a password may hold a `?` or `/`, where its `:` comes before any of them
+    found = set() if _ENDS.search(user) else {password}
+    query = rest.partition("?")[2]
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if "password" in name.lower():

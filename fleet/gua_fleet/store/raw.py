@@ -19,20 +19,33 @@ _Lives = dict[int, list[tuple[int, int, int]]]
 
 
 def add_raw(session: Session, history: int, window: Span, sums: WindowSums) -> None:
-    """Add the part of a history's raw ticks that lies in the window; superseded ticks are left out."""
+    """Add the part of a history's raw ticks that lies in the window; superseded slots are left out."""
+    gone = {slot for (slot,) in session.rows("SELECT slot FROM superseded WHERE history = ?", (history,))}
     ticks = list(_ticks_touching(session, history, window))
+    counted = {tick.id for tick in ticks if window[0] <= tick.ts_ms < window[1] and tick.ts_ms // SLOT_MS not in gone}
+    covered = _covered(ticks, window)
     found = Credits()
     for tick, sample in _samples(session, history, ticks):
-        spans = (clip(span, window) for span in tick.spans)
-        inside = window[0] <= tick.ts_ms < window[1]
-        found.add(sample, tuple(pieces(spans)), tick.ts_ms // SLOT_MS if inside else None)
+        spans = tuple(piece for piece in pieces(covered.get(tick.id, ())) if piece[0] not in gone)
+        found.add(sample, spans, tick.ts_ms // SLOT_MS if tick.id in counted else None)
     sums.add_credits(found)
-    sums.add_ticks(tick for tick in ticks if window[0] <= tick.ts_ms < window[1])
+    sums.add_ticks(tick for tick in ticks if tick.id in counted)
+
+
+def _covered(ticks: Iterable[RawTick], window: Span) -> dict[int, list[Span]]:
+    """What each tick covers in the window, by its id: no time twice, whatever a host says of two of them."""
+    found: defaultdict[int, list[Span]] = defaultdict(list)
+    until_ms = window[0]
+    spans = ((*clip(span, window), tick.id) for tick in ticks for span in tick.spans)
+    for start, end, number in sorted(spans):
+        if max(start, until_ms) < end:
+            found[number].append((max(start, until_ms), end))
+            until_ms = end
+    return found
 
 
 def _ticks_touching(session: Session, history: int, window: Span) -> Iterator[RawTick]:
     longest = int(session.value("SELECT coalesce(max(cover_ms), 0) FROM tick_day WHERE history = ?", (history,)))
-    gone = {slot for (slot,) in session.rows("SELECT slot FROM superseded WHERE history = ?", (history,))}
     bounds = (history, window[0] - longest - 1, window[1])
     where = "history = ? AND ts_ms > ? AND ts_ms < ?"
     more: defaultdict[int, list[Span]] = defaultdict(list)
@@ -46,9 +59,8 @@ def _ticks_touching(session: Session, history: int, window: Span) -> Iterator[Ra
         f"SELECT id, ts_ms, status, cover_ms, cover_from, cover_until FROM tick WHERE {where} ORDER BY id", bounds
     ):
         first = (ts_ms + cover_from, ts_ms + cover_until)
-        if ts_ms // SLOT_MS not in gone:
-            spans = tuple(sorted([first, *more[tick]])) if first[0] < first[1] else ()
-            yield RawTick(tick, ts_ms, status, cover_ms, spans)
+        spans = tuple(sorted([first, *more[tick]])) if first[0] < first[1] else ()
+        yield RawTick(tick, ts_ms, status, cover_ms, spans)
 
 
 def _samples(session: Session, history: int, ticks: Iterable[RawTick]) -> Iterator[tuple[RawTick, Sample]]:

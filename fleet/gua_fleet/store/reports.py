@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from gua.coverage import Span, clip
+from gua.coverage import SLOT_MS, Span, clip, slot_ceil
 from gua.model import Rule
 from gua.report.build import report_of
 from gua.report.material import Material
@@ -17,7 +17,7 @@ from gua.report.window import ReportWindow, settle_window
 from gua.store.reader import HostRow
 from gua.units import format_duration
 from gua_fleet.model import Document, Stored
-from gua_fleet.store.facts import read_facts
+from gua_fleet.store.facts import name_missing, read_facts
 from gua_fleet.store.histories import HistoryRow, histories
 from gua_fleet.store.holds import Holds, document_of, read_holds
 from gua_fleet.store.host_parts import Part, Whole, whole_of
@@ -29,6 +29,14 @@ from gua_fleet.store.session import Session
 _AT_ONCE = 500
 # A host's clock may be off by so much, with the time its answer took.
 _CLOCK_MS = 60_000
+_CUT: Sequence[Document] = (
+    {
+        "id": "pull_cut",
+        "severity": "warn",
+        "card": None,
+        "text": "its pull was cut: there is time of cards that are not described yet: run `gua-fleet pull`",
+    },
+)
 
 
 def stored_reports(session: Session, hosts: Iterable[str], question: Question) -> dict[str, Stored]:
@@ -41,6 +49,8 @@ def stored_reports(session: Session, hosts: Iterable[str], question: Question) -
     for history in histories(session):
         if history.name in wanted:
             by_host[history.name].append(history)
+    for rows in by_host.values():  # the one that the host goes on with is the newest, whichever began last
+        rows.sort(key=lambda row: (row.ended_ms is None, row.ended_ms or 0, row.id))
     found: dict[str, Stored] = {}
     for window, names in _windows(by_host, question).items():
         for start in range(0, len(names), _AT_ONCE):
@@ -50,13 +60,37 @@ def stored_reports(session: Session, hosts: Iterable[str], question: Question) -
 
 
 def _windows(by_host: Mapping[str, Sequence[HistoryRow]], question: Question) -> dict[ReportWindow, list[str]]:
-    """Hosts by the window they can answer for: a short one is widened where raw ticks are gone."""
+    """Hosts by the window they can answer for: a short one is widened where raw ticks are not here."""
     windows: defaultdict[ReportWindow, list[str]] = defaultdict(list)
     for name, rows in by_host.items():
         raw_since_ms = max((row.raw_since_ms for row in rows if row.raw_since_ms is not None), default=None)
         window = settle_window(question.since_ms, question.until_ms, now_ms=question.now_ms, raw_since_ms=raw_since_ms)
-        windows[window].append(name)
+        ends = [end for end in map(_raw_until_ms, rows) if end is not None]
+        windows[without_raw(window, min(ends), question.now_ms) if ends else window].append(name)
     return windows
+
+
+def _raw_until_ms(row: HistoryRow) -> int | None:
+    """Until when single ticks are here; None: as far as anything is. Pulls of nothing but sums leave them behind."""
+    return (row.anchor_ms or 0) if row.raw_rev < row.rev else None
+
+
+def without_raw(window: ReportWindow, raw_until_ms: int, now_ms: int) -> ReportWindow:
+    """The window, its ragged ends widened to slots where no single ticks are here any more from `raw_until_ms` on.
+
+    The slot that is not over yet is taken whole: all that is known of it lies before now.
+    """
+    missing = [span for span in window.ragged if span[1] > raw_until_ms]
+    if not missing:
+        return window
+    slots = [slot for slot in (window.slots, *map(_slots_of, missing)) if slot[0] < slot[1]]
+    first, end = min(slot[0] for slot in slots), max(slot[1] for slot in slots)
+    since_ms, until_ms = min(window.since_ms, first * SLOT_MS), max(window.until_ms, min(end * SLOT_MS, now_ms))
+    return ReportWindow(since_ms, until_ms, (first, end), tuple(set(window.ragged) - set(missing)))
+
+
+def _slots_of(span: Span) -> tuple[int, int]:
+    return span[0] // SLOT_MS, slot_ceil(span[1]) // SLOT_MS
 
 
 def _reports(
@@ -67,11 +101,21 @@ def _reports(
     sums = window_sums(session, ids, window, question.zone)
     facts = read_facts(session, ids, window.span)
     holds = read_holds(session, ids, window.span) if question.holds else dict.fromkeys(ids, Holds())
+    cut = {
+        row.name
+        for number, row in known.items()
+        if name_missing(facts[number], sums[number], holds[number].devices, row.name, window.span)
+    }
     parts = {number: Part(row, sums[number], facts[number], holds[number]) for number, row in known.items()}
-    return {name: _stored([parts[row.id] for row in rows], window, question) for name, rows in by_host.items()}
+    return {
+        name: _stored([parts[row.id] for row in rows], window, question, _CUT if name in cut else ())
+        for name, rows in by_host.items()
+    }
 
 
-def _stored(parts: Sequence[Part], window: ReportWindow, question: Question) -> Stored:
+def _stored(
+    parts: Sequence[Part], window: ReportWindow, question: Question, more_findings: Sequence[Document]
+) -> Stored:
     whole, newest = whole_of(parts), parts[-1].history
     made = _material(parts, whole, window, question.now_ms)
     report = report_of(made, now_ms=question.now_ms, zone=question.zone, zone_name=question.tz, scheduler=None)
@@ -79,7 +123,7 @@ def _stored(parts: Sequence[Part], window: ReportWindow, question: Question) -> 
         **report,
         "host": {**report["host"], "agent_version": newest.agent_version},
         "holds": _holds(parts),
-        "findings": [*_about_clock(newest), *report["findings"]],
+        "findings": [*more_findings, *_about_clock(newest), *report["findings"]],
     }
     ticks = [part.history.anchor_ms for part in parts if part.history.anchor_ms is not None]
     return Stored(document, newest.pulled_ms, max(ticks, default=None))
@@ -139,6 +183,7 @@ def _own_rules(whole: Whole) -> dict[int, Rule]:
     for device, rule in whole.sums.card_rules:
         by_device[device].add(rule)
     own = {device: ids for device, ids in by_device.items() if len(ids) == 1 and not ids & whole.run_rules}
+    own = {device: ids for device, ids in own.items() if ids <= whole.rules.keys()}
     return {device: whole.rules[next(iter(ids))] for device, ids in own.items()}
 
 

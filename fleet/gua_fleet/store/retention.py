@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gua_fleet.store.session import Session
 
 _OLD = "(SELECT id FROM tick WHERE history = ? AND ts_ms < ?)"
+
+
+def remove_raw_of(session: Session, names: Iterable[str], now_ms: int, raw_ms: int) -> None:
+    """Remove what is older than `raw_ms` of these hosts, of which a pull came to no end: they may never answer again.
+
+    By this machine's clock, or theirs when they were pulled last, whichever is behind.
+    """
+    for name in names:
+        with session.writing():
+            for host, ahead_ms in session.rows(
+                "SELECT host.id, min(clock_ahead_ms) FROM host JOIN history ON history.host = host.id"
+                " WHERE host.name = ? GROUP BY host.id",
+                (name,),
+            ):
+                remove_raw(session, host, now_ms + min(0, ahead_ms) - raw_ms)
 
 
 def remove_raw(session: Session, host: int, cut_ms: int) -> int:

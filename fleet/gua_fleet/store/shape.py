@@ -29,6 +29,9 @@ _CONSTANT = frozenset({"boot", "tick_fragment", "occupancy", "sample"})
 
 _WIDTHS = {Small: "h", Number: "i"}
 _MOST = 1 << 53
+# Of a time or a length of time, in milliseconds: a date of a year with four digits, which can be written.
+_MOST_MS = 1 << 47
+_SPANS = frozenset({"cover_from", "cover_until"})
 _TEXT_LIMIT = 10_000
 # No slot of one card holds more: milliseconds; 100 kW for a slot in millijoules; a tick a millisecond.
 _SLOT_LIMITS = {
@@ -159,7 +162,8 @@ def _numbers(table: Table, name: str, field: Any, values: list[Any]) -> list[Any
     if name in _CODES and not set(present) <= _CODES[name]:
         raise NotBelieved(f"a {table.exported} row of it has a {name} that is not known here: upgrade gua-fleet")
     wide = present if type(field) not in _WIDTHS and table.name != "sample" else ()
-    if wide and not -_MOST <= min(wide) <= max(wide) <= _MOST:
+    least, most = (0, _MOST_MS) if name.endswith("_ms") or name in _SPANS else (-_MOST, _MOST)
+    if wide and not least <= min(wide) <= max(wide) <= most:
         raise NotBelieved(f"a {table.exported} row of it has a {name} that cannot be")
     return values
 
@@ -199,7 +203,7 @@ def _check_keys(incoming: Incoming) -> None:
 
 
 def _check_slots(incoming: Incoming) -> None:
-    for name, most in (("slot", (1 << 31) - 1), *_SLOT_LIMITS.items()):
+    for name, most in (("slot", _MOST_MS // SLOT_MS), *_SLOT_LIMITS.items()):
         if name in incoming.table.fields:
             values = incoming.column(name)
             if min(values) < 0 or max(values) > most:

@@ -27,6 +27,15 @@ def test_version_is_that_of_the_program_that_was_asked(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == f"gua-fleet {__version__}\n"
 
 
+def test_a_wrong_command_line_is_repeated_without_the_password_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["hosts", "--store", "postgresql://gua:se?cret@db/gua", "--nothing"])
+    assert exit_.value.code == 2
+    said = capsys.readouterr().err
+    assert "postgresql://gua:***@db/gua --nothing" in said
+    assert "cret" not in said
+
+
 @pytest.mark.parametrize("name", ["top", "hosts"])
 def test_an_option_that_changes_nothing_is_not_offered(name: str) -> None:
     with pytest.raises(SystemExit) as exit_:

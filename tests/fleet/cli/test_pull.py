@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
@@ -66,6 +67,25 @@ def test_it_says_what_came_of_every_host_and_the_store_is_its_users_alone(tmp_pa
     outcomes = dict(connection.execute("SELECT name, outcome FROM host").fetchall())
     connection.close()
     assert outcomes == {"good": "ok", "gone": "agent-missing"}
+
+
+def test_single_ticks_of_a_host_that_answers_no_more_are_kept_no_longer_than_others(
+    tmp_path: Path, inventory: Path
+) -> None:
+    store = tmp_path / "fleet.db"
+    here = ("-i", str(inventory), "--store", str(store))
+    assert run(tmp_path, *here, "--raw-retention", "99999d").returncode == 1
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE tick SET ts_ms = 5 * id WHERE id <= 10")  # of 1970, whatever the year is now
+        assert connection.execute("SELECT count(*) FROM tick").fetchone() == (20,)
+    (tmp_path / "gua").write_text("#!/bin/sh\nexit 77\n")
+    assert run(tmp_path, *here, "--limit", "gone", "--raw-retention", "9999d").returncode == 3
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("SELECT count(*) FROM tick").fetchone() == (20,)  # nobody asked for that host
+    assert run(tmp_path, *here, "--raw-retention", "9999d").returncode != 0
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("SELECT count(*) FROM tick").fetchone() == (10,)
+        assert connection.execute("SELECT sum(ticks) FROM tick_day").fetchone() == (20,)
 
 
 def test_nobody_answers_is_3_and_a_store_that_cannot_be_used_is_2(tmp_path: Path, inventory: Path) -> None:

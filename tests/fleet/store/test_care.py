@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gua.export import stream
 from gua_fleet.people import UserMap
-from gua_fleet.store.care import check_store, forget_host, known_host, store_info, vacuum
+from gua_fleet.store.care import forget_host, known_host, store_info, vacuum
+from gua_fleet.store.check import check_store
 from gua_fleet.store.database import open_store
 from gua_fleet.store.forgotten import forget_user
 from gua_fleet.store.models import OF_HISTORY
@@ -16,6 +18,7 @@ from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
 from gua_fleet.view import rendered
 from gua_fleet.view_store import info_view
+from tests.agent.export.exporting import export
 from tests.agent.store.opened import steady, stored
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder
 from tests.fleet.store.pulling import pull
@@ -113,6 +116,47 @@ def test_check_names_what_is_wrong(filled: Session) -> None:
     assert any("gpu02: user_day and user_slot differ in share_ms" in line for line in wrong)
     assert "boot: 1 rows belong to no history" in wrong
     assert len(wrong) == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        # the same in all, but of another day, state or user
+        ("UPDATE card_day SET verdict = verdict + 1", "gpu01: card_day and card_slot differ in covered_ms"),
+        ("UPDATE user_day SET person = person + 1000", "gpu01: user_day and user_slot differ in"),
+        ("UPDATE tick_day SET day = day + 1", "gpu01: tick_day and tick_slot differ in ticks"),
+        ("UPDATE card_day SET samples = samples + 1", "gpu01: card_day and card_slot differ in samples"),
+        ("UPDATE slot_day SET day = day + 1", "gpu01: slot_day and card_slot differ"),
+        ("DELETE FROM slot_day", "gpu01: slot_day and card_slot differ"),
+        ("DELETE FROM card_day", "gpu01: card_day and card_slot differ"),
+        ("DELETE FROM card_slot", "gpu01: card_day and card_slot differ"),
+        ("DELETE FROM device", "rows of card_day name a device that is not there"),
+        ("DELETE FROM person", "rows of process name a person that is not there"),
+        ("DELETE FROM process", "rows of hold name a process that is not there"),
+        ("DELETE FROM occupancy", "rows of sample name a occupancy that is not there"),
+        ("DELETE FROM sample", "gpu01: card_slot counts other samples than there are in sample"),
+        ("DELETE FROM tick", "gpu01: tick_slot counts other ticks than there are in tick"),
+        ("UPDATE sample SET verdict = verdict + 1", "gpu01: card_slot counts other samples"),
+    ],
+)
+def test_check_finds_what_was_damaged(filled: Session, tmp_path: Path, damage: str, said: str) -> None:
+    pull(filled, recorded(tmp_path / "2.db", 30, start=120), "gpu02")
+    filled.execute(f"{damage} WHERE history = 1")
+    wrong = list(check_store(filled))
+    assert any(said in line for line in wrong), wrong
+    assert not any("gpu02" in line for line in wrong)
+
+
+def test_check_finds_nothing_wrong_with_a_pull_that_was_cut(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "CHUNK_ROWS", 40)
+    path = recorded(tmp_path / "1.db")
+    for end in range(1_000, len(export(path)), 2_000):
+        pull(session, path, "gpu01", cut=end, now_ms=MONDAY + end)
+        assert list(check_store(session)) == []
+    pull(session, path, "gpu01", raw_ms=30 * MINUTE, now_ms=MONDAY + 2 * HOUR)
+    assert list(check_store(session)) == []
 
 
 def test_check_finds_a_damaged_file(tmp_path: Path) -> None:

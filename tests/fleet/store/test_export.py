@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,18 @@ def test_file_of_a_day_that_is_gone_goes(filled: Session, tmp_path: Path) -> Non
     assert [path.name for path in (folder / "samples").iterdir()] == ["day=2026-03-02"]
 
 
+def test_database_put_back_from_a_copy_has_each_hold_once(session: Session, tmp_path: Path) -> None:
+    path, copy = tmp_path / "1.db", tmp_path / "copy.db"
+    stored(path, steady(30, card("GPU-a", 50, (holder("ada"),))), interval_ms=MINUTE)
+    shutil.copy(path, copy)
+    stored(path, steady(30, card("GPU-a", 50, (holder("ben", 200),)), start=30), interval_ms=MINUTE)
+    pull(session, path)
+    stored(copy, steady(30, card("GPU-a", 50, (holder("chi", 300),)), start=90), interval_ms=MINUTE)
+    pull(session, copy)
+    export(session, tmp_path / "out")
+    assert sorted(row["user"] for row in rows(tmp_path / "out", "holds")) == ["ada", "ben", "chi"]
+
+
 def test_export_that_fails_leaves_nothing_that_is_called_whole(filled: Session, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     export(filled, folder)
@@ -212,6 +225,23 @@ def _cell(value: Any) -> str:
     if hasattr(value, "isoformat"):
         return value.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"'{value}" if str(value).startswith("=") else str(value)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_no_text_of_a_host_steers_the_terminal_that_shows_the_file(session: Session, tmp_path: Path, form: str) -> None:
+    evil = "e\x1b[2J\x07\u202e"
+    path = stored(tmp_path / "1.db", steady(5, card(evil, 50, (holder(evil, name=evil),))), interval_ms=MINUTE)
+    pull(session, path)
+    folder = tmp_path / "out"
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        export(session, folder, Parquet())
+        said = str([parquet.read_table(file).to_pylist() for file in folder.rglob("*.parquet")]).replace("\\\\", "\\")
+    else:
+        export(session, folder)
+        said = "".join(file.read_text(encoding="utf-8") for file in folder.rglob("*.csv"))
+    assert "\x1b" not in said
+    assert said.count(r"e\x1b[2J\x07\u202e") >= 5
 
 
 def test_memory_is_bounded_by_batches(tmp_path: Path) -> None:

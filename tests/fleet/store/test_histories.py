@@ -147,7 +147,9 @@ def test_two_hosts_with_one_database_are_kept_apart_and_told(session: Session, t
     with writing(Path(clone), interval_ms=MINUTE, boot_id="another boot") as writer:
         writer.write_tick(steady(1, card("GPU-b", 0), start=60)[0])
     intake = pull(session, Path(clone), "gpu02")
-    assert "claims the database of again, gpu01: a cloned image, kept apart by host" in notes(session, intake)
+    assert "has the database of again, gpu01, too: renamed, or a cloned image; kept apart by host" in notes(
+        session, intake
+    )
     assert len(kept_rows(session, present(session, "gpu01").id)["tick"]) == 30
     assert len(kept_rows(session, present(session, "gpu02").id)["tick"]) == 31
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import threading
 from pathlib import Path
@@ -9,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from gua.export import stream
+from gua.export.reading import first_line, open_export
 from gua.store.codes import STATE_OF_VERDICT
+from gua_fleet.store.care import forget_host
 from gua_fleet.store.database import open_store
+from gua_fleet.store.header import believed_header
 from gua_fleet.store.intake import AskAgain, Intake
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
-from tests.agent.export.exporting import export, stored_rows
+from gua_fleet.store.shape import NotBelieved
+from tests.agent.export.exporting import NONCE, export, stored_rows
 from tests.agent.export.test_stream import history
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY
 from tests.fleet.store.pulling import NOW_MS, as_kept, day_rows, kept_rows, present, pull, take_in
@@ -166,6 +171,27 @@ def test_the_slower_of_two_controllers_takes_nothing_back(session: Session, tmp_
     with pytest.raises(AskAgain):  # there was nothing here when it was asked
         take_in(slow, old, asked_rev)
     assert_same(session, path)
+
+
+def test_what_is_forgotten_in_mid_pull_gets_into_no_other_hosts_history(
+    session: Session, database: Path, tmp_path: Path
+) -> None:
+    """SQLite gives the number of a history that went to the next one."""
+    data, other = io.BytesIO(export(database)), history(tmp_path / "other.db", 0, 40)
+    intake = Intake(session, "gpu01", rollups_only=False)
+    header, chunks = open_export(data, first_line(data, NONCE), NONCE)
+    intake.begin(believed_header(header, intake.since_rev()), NOW_MS)
+    intake.take(next(chunks))
+    forget_host(session, "gpu01")
+    pull(session, other, "gpu02")
+    for chunk in chunks:
+        with pytest.raises(NotBelieved, match="forgotten while it was pulled"):
+            intake.take(chunk)
+    with pytest.raises(NotBelieved, match="forgotten while it was pulled"):
+        intake.finish(raw_ms=None)
+    assert_same(session, other, "gpu02")
+    pull(session, database, "gpu01")
+    assert_same(session, database)
 
 
 def test_rollups_only_has_no_ticks_and_the_same_sums_and_ticks_come_later(session: Session, database: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from collections.abc import Callable
@@ -18,7 +19,9 @@ from gua_fleet.store.session import Session
 from gua_fleet.store.shape import NotBelieved
 from tests.agent.export.exporting import NONCE, export, stored_rows
 from tests.agent.export.test_stream import history, parts
+from tests.agent.store.ticks import HOUR, MONDAY
 from tests.fleet.store.pulling import as_kept, kept_rows, present, pull, take_in
+from tests.fleet.store.reported import from_store, question
 
 Tables = dict[str, dict[str, Any]]
 
@@ -65,6 +68,16 @@ def all_of(table: str, column: str, value: Any) -> Callable[[Tables], object]:
     return lambda tables: tables[table]["columns"].update({column: {"same": value}})
 
 
+def last_of(table: str, column: str, value: Any) -> Callable[[Tables], object]:
+    """The last row of the table has this value."""
+
+    def change(tables: Tables) -> None:
+        values = unpack_column(tables[table]["columns"][column], tables[table]["rows"])
+        tables[table]["columns"][column] = [*values[:-1], value]
+
+    return change
+
+
 def twice(table: str) -> Callable[[Tables], object]:
     """A table whose rows are all there a second time."""
 
@@ -74,6 +87,16 @@ def twice(table: str) -> Callable[[Tables], object]:
         tables[table] = {"rows": 2 * rows, "columns": columns}
 
     return double
+
+
+def more_users(tables: Tables) -> None:
+    """A second user has all of the time, too, and undivided."""
+    table = tables["user_slot"]
+    columns = {name: unpack_column(column, table["rows"]) for name, column in table["columns"].items()}
+    count = table["rows"]
+    whole = {"card_ms": [900_000] * count, "share_ms": [900_000] * count}
+    more = {**columns, **whole, "user": [user + 50 for user in columns["user"]]}
+    tables["user_slot"] = {"rows": 2 * count, "columns": {name: columns[name] + more[name] for name in columns}}
 
 
 def other_id(tables: Tables) -> None:
@@ -93,14 +116,24 @@ def other_id(tables: Tables) -> None:
         (twice("tick"), "it says a tick row twice"),
         (twice("card_slot"), "it says a card_slot row twice"),
         (other_id, "more time than a quarter of an hour"),
+        (more_users, "more time of a card's users than there is"),
+        (all_of("user_slot", "card_ms", 900_001), "more time of a card's users than there is"),
         (all_of("card_slot", "covered_ms", 900_001), r"sums of a quarter-hour \(covered_ms\) are more"),
         (all_of("card_slot", "energy_mj", 10**15), r"\(energy_mj\) are more"),
-        (all_of("card_slot", "covered_ms", -1), r"\(covered_ms\) are more"),
+        (all_of("card_slot", "covered_ms", -1), "a covered_ms that cannot be"),
         (all_of("card_slot", "slot", 2**31), "a card_slot row of it has a slot that cannot be"),
         (all_of("card_slot", "samples", 1.5), "a samples that cannot be"),
         (all_of("card_slot", "samples", None), "a samples that cannot be"),
         (all_of("hold", "active_ms", 2**60), "a hold row of it has a active_ms that cannot be"),
         (all_of("tick", "ts_ms", 2**70), "a ts_ms that cannot be"),
+        # no date can be written of these
+        (all_of("tick", "ts_ms", 2**50), "a ts_ms that cannot be"),
+        (all_of("tick", "ts_ms", -1), "a ts_ms that cannot be"),
+        (all_of("tick", "cover_from", -1), "a cover_from that cannot be"),
+        (all_of("hold", "since_ms", -(2**50)), "a since_ms that cannot be"),
+        (all_of("hold", "until_ms", 2**50), "a until_ms that cannot be"),
+        (all_of("hold", "active_ms", -1), "a active_ms that cannot be"),
+        (all_of("tick_slot", "slot", 2**31 - 1), r"sums of a quarter-hour \(slot\)"),
         (all_of("tick", "fault", "x" * 10_001), "a fault that cannot be"),
         (all_of("tick", "fault", ["list"]), "a fault that cannot be"),
         (all_of("card_slot", "verdict", 77), "a verdict that is not known here: upgrade gua-fleet"),
@@ -140,6 +173,55 @@ def test_a_header_that_cannot_be_is_refused(
     with pytest.raises(NotBelieved, match=said):
         take_in(intake, retold(export(database), header=header), intake.since_rev())
     assert session.value("SELECT count(*) FROM history") == 0
+
+
+@pytest.mark.parametrize("which", [last_of, all_of])
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("card_slot", "device"),
+        ("user_slot", "device"),
+        ("user_slot", "user"),
+        ("process", "user"),
+        ("hold", "device"),
+        ("hold", "process"),
+        ("card_slot", "rule"),
+        ("user_slot", "rule"),
+        ("run", "rule"),
+        ("occupancy", "rule"),
+    ],
+)
+def test_rows_that_refer_to_nothing_cost_no_report(
+    session: Session,
+    database: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    column: str,
+    which: Callable[[str, str, Any], Callable[[Tables], object]],
+) -> None:
+    """Nor that of the host that says them, or whose pull was cut before what they refer to came."""
+    monkeypatch.setattr(stream, "CHUNK_ROWS", 24_000)
+    intake = Intake(session, "liar", rollups_only=False)
+    with contextlib.suppress(NotBelieved):  # of a card that does not exist there may be too much time
+        take_in(intake, retold(export(database), tables=which(table, column, 99)), intake.since_rev())
+        intake.finish(raw_ms=None)
+    pull(session, history(database.parent / "again.db"), "liar")  # with another history beside it, too
+    for since_ms, until_ms in ((0, 2 * HOUR), (61_000, 1_234_567)):
+        asked = question(MONDAY + since_ms, MONDAY + until_ms, MONDAY + 2 * HOUR)
+        document = from_store(session, ["liar"], asked)
+        assert sum(document["card_s"].values()) <= document["coverage"]["expected_card_s"]
+
+
+def test_ticks_that_claim_the_same_time_are_credited_with_it_once(
+    session: Session, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "CHUNK_ROWS", 24_000)
+    intake = Intake(session, "liar", rollups_only=False)
+    lie = all_of("tick", "cover_until", HOUR)
+    assert take_in(intake, retold(export(database), tables=lie), intake.since_rev())
+    document = from_store(session, ["liar"], question(MONDAY + 61_000, MONDAY + 661_000, MONDAY + 2 * HOUR))
+    assert sum(document["card_s"].values()) == 2 * 600
+    assert sum(user["share_s"] for user in document["users"]) <= 2 * 600
 
 
 def test_another_hosts_database_is_kept_as_ones_own_and_the_other_is_unharmed(

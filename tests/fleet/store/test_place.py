@@ -20,6 +20,10 @@ from tests.agent.store.opened import writing
 URLS = [
     ("postgresql://u:p%40ss@h:5/d", "postgresql://u:***@h:5/d", "p@ss"),
     ("postgres://u:a:b@h/d?sslpassword=xyz&user=u", "postgres://u:***@h/d?sslpassword=***&user=u", "xyz"),
+    ("postgresql://u:pa?s@h/d", "postgresql://u:***@h/d", "pa?s"),
+    ("postgresql://u:p/as@h/d?password=xyz", "postgresql://u:***@h/d?password=***", "p/as"),
+    ("postgresql://u:one@two@h/d", "postgresql://u:***@h/d", "two"),
+    ("postgresql:///d?user=a@b:c&password=hidden", "postgresql:///d?user=a@b:c&password=***", "hidden"),
     ("postgresql:///d?password=hidden", "postgresql:///d?password=***", "hidden"),
 ]
 
@@ -34,6 +38,23 @@ def test_a_password_is_never_shown(url: str, shown: str, secret: str) -> None:
 def test_what_has_no_password_is_shown_as_it_is() -> None:
     assert str(find_place("postgresql://u@h/d")) == "postgresql://u@h/d"
     assert str(find_place("some/fleet.db")) == "some/fleet.db"
+
+
+def test_words_about_a_part_of_a_password_do_not_tell_it() -> None:
+    """A library takes what follows an `@` or `/` in it for a host or a port, and says that there is none."""
+    place = find_place("postgresql://u:one@two/three@h/d")
+    assert told(place, RuntimeError("no host two")) == "postgresql://u:***@h/d: no host ***"
+    assert told(place, RuntimeError('no port "three"')) == 'postgresql://u:***@h/d: no port "***"'
+    assert told(find_place("postgresql://u:a?ss@h/d"), RuntimeError("permission denied")).count("***") == 1
+
+
+@pytest.mark.parametrize(
+    "named", ["host=db password=secret", "dbname=gua password = secret", "postgresql:u:secret@h/d", "postgres:secret"]
+)
+def test_what_was_meant_for_a_server_is_not_made_a_file_of_that_name(named: str) -> None:
+    with pytest.raises(StoreUnusable, match="postgresql://USER@HOST/DATABASE") as caught:
+        find_place(named)
+    assert "secret" not in str(caught.value)
 
 
 def test_the_default_is_where_data_belongs(tmp_path: Path) -> None:

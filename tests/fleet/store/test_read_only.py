@@ -21,7 +21,8 @@ from gua_fleet.export.source import Source
 from gua_fleet.export.tree import MANIFEST, write_export
 from gua_fleet.people import UserMap
 from gua_fleet.store import database as database_module
-from gua_fleet.store.care import check_store, store_info
+from gua_fleet.store.care import store_info
+from gua_fleet.store.check import check_store
 from gua_fleet.store.database import open_store, open_to_read
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
@@ -237,3 +238,27 @@ def test_an_account_of_postgresql_that_may_only_read_reads_while_another_writes(
                 assert list(check_store(other)) == []
         session.execute("DROP OWNED BY reader")
         session.execute("DROP ROLE reader")
+
+
+def test_an_account_of_postgresql_without_rights_is_told_and_a_member_of_the_owner_pulls(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    with open_store(Place(url=postgres.url), now_ms=NOW_MS) as session:
+        fill(session, tmp_path)
+        for statement in ("DROP ROLE IF EXISTS stranger", "CREATE ROLE stranger LOGIN"):
+            session.execute(statement)
+        place = Place(url=postgres.url.replace("gua@", "stranger:a?ss@"))
+        for opened in (open_to_read, open_store):
+            said = pytest.raises(StoreUnusable, match="may not look into its schema gua_fleet")
+            with said, opened(place, now_ms=NOW_MS):
+                pass
+        session.execute("GRANT USAGE ON SCHEMA gua_fleet TO stranger")
+        said = pytest.raises(StoreUnusable, match="this account has no right to that")
+        with said, open_to_read(place, now_ms=NOW_MS):
+            pass
+        session.execute("GRANT gua TO stranger")
+        with open_store(place, now_ms=NOW_MS) as member:
+            fill(member, tmp_path)
+            assert list(check_store(member)) == []
+        session.execute("DROP OWNED BY stranger")
+        session.execute("DROP ROLE stranger")
