@@ -70,7 +70,7 @@ def headline_tables(document: Document) -> list[Table]:
         seen = sum(host["cards"] or 0 for host in document["hosts"] if host["card_s"] is not None)
         tables.append(_headline_table("Where the card time went", whole, seen - document["sliced_cards"]))
     if slices[1]:
-        tables.append(_headline_table("Of which MIG slices", slices, None))
+        tables.append(_headline_table("MIG slices, apart", slices, None))
     return tables
 
 
@@ -231,4 +231,4 @@ def _models_in_order(document: Document) -> list[Mapping[str, Any]]:
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    return f"- of which MIG {shown(row['name'].rpartition(' ')[2])}" if row["mig"] else model(shown(row["name"]))
+    return f"- MIG {shown(row['name'].rpartition(' ')[2])}" if row["mig"] else model(shown(row["name"]))

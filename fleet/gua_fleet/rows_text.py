@@ -138,7 +138,9 @@ def coverage_text(document: Document) -> str:
     """What part of the expected time was seen, and why the rest of it is unknown."""
     coverage = document["coverage"]
     expected, observed = coverage["expected_card_s"], coverage["observed_card_s"]
-    text = f"Seen: {hours(observed)} of {hours(expected)} expected GPU-hours ({percent(observed, expected)})."
+    sliced = {row["mig"] for row in document["models"] if row["expected_card_s"]} == {True, False}
+    unit = "GPU-hours and hours of MIG slices" if sliced else "GPU-hours"
+    text = f"Seen: {hours(observed)} of {hours(expected)} expected {unit} ({percent(observed, expected)})."
     reasons = [f"{shown(reason)} {hours(amount)}" for reason, amount in coverage["unknown_by_reason"].items()]
     held = document["held_unmeasured_s"]
     reasons += [f"of it held, activity not measurable {hours(held)}"] if held else []

@@ -136,7 +136,7 @@ def test_model_table_puts_slices_under_their_model_and_silent_cards_last(fleet: 
     rows = [row[:2] for row in model_table(fleet).rows]
     place = next(place for place, row in enumerate(rows) if row[0] == "H100 80GB HBM3")
     # gpu01 has one card cut into slices, gpu02 two whole ones
-    assert rows[place : place + 2] == [("H100 80GB HBM3", "3"), ("- of which MIG 1g.10gb", "1")]
+    assert rows[place : place + 2] == [("H100 80GB HBM3", "3"), ("- MIG 1g.10gb", "1")]
     assert rows[-1] == ("(model not known)", "8")
 
 
@@ -179,7 +179,7 @@ def test_no_free_card_is_said_only_as_far_as_it_is_known(silent: bool) -> None:
 def test_fleet_of_slices_only_has_a_headline_of_its_own() -> None:
     mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
     document = merged(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
-    assert [table.title for table in headline_tables(document)] == ["Of which MIG slices"]
+    assert [table.title for table in headline_tables(document)] == ["MIG slices, apart"]
     assert headline_text(document) == "50 % active, 50 % held without work, 0 % free"
 
 
