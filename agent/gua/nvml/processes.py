@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Optional
 
 from gua.model import (
@@ -61,7 +60,9 @@ def read_pid_max() -> int:
     """The highest pid this kernel gives out; the highest any kernel can where that cannot be read."""
     root = os.environ.get("GUA_PROCFS_ROOT") or "/proc"
     try:
-        return int(Path(root, "sys/kernel/pid_max").read_text())
+        # At every tick, so not by a Path: each one interns its parts, and CPython's table of those grows by that
+        with open(f"{root}/sys/kernel/pid_max", encoding="ascii") as file:
+            return int(file.read())
     except (OSError, ValueError):
         return _HIGHEST_PID
 
