@@ -43,6 +43,9 @@ class SignalStop:
         self._interruptible = False
         self._read_fd, self._write_fd = os.pipe()
         os.set_blocking(self._write_fd, False)
+        # Something to read there ends a wait. Python itself writes it, at once: our handlers run only after a wait that
+        # the signal came too early to interrupt, and Python repeats a select that it did interrupt.
+        signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._handle)
         ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
@@ -50,16 +53,11 @@ class SignalStop:
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         first, self.requested = not self.requested, True
-        # Python repeats an interrupted select: only something to read there ends the wait.
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._write_fd, b"x")
         if first and self._interruptible:
             raise StopRequested
 
     def _handle_reload(self, number: int, frame: Optional[FrameType]) -> None:
         self.reload_requested = True
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._write_fd, b"x")
 
     def wait(self, seconds: float) -> bool:
         if not self.requested and select.select([self._read_fd], [], [], max(0.0, seconds))[0]:

@@ -21,6 +21,8 @@ from gua_fleet.ssh.talk import Talk, failed
 # How long an interrupted sweep waits for its threads to end their hosts' commands and their own `ssh`.
 _GOODBYE_S = 3.0
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
+# A signal that comes on the way into a wait does not end it: its handler, which is Python, runs after it.
+_LONGEST_WAIT_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,10 @@ class Sweep:
         attempt.closed.set()
 
     def _collect(self) -> None:
-        """Wait for an answer or the next deadline."""
-        next_deadline_s = min(attempt.deadline_s for attempt in self._running.values())
+        """Wait a while for an answer, at most until the next deadline."""
+        left_s = min(attempt.deadline_s for attempt in self._running.values()) - time.monotonic()
         try:
-            index, result = self._done.get(timeout=max(0.0, next_deadline_s - time.monotonic()))
+            index, result = self._done.get(timeout=min(max(0.0, left_s), _LONGEST_WAIT_S))
         except queue.Empty:
             return
         if index in self._running:  # else it was given up before: its outcome stands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import paramiko
@@ -24,12 +26,16 @@ _STAGES = ("connect", "auth", "open", "exec")
 
 # A sweep in a process of its own, for a signal is for all of it. Arguments: port, key, known_hosts, agents...
 _SWEEP = """
-import os, sys
+import os, signal, sys, threading
 from pathlib import Path
 from tests.fleet.ssh.sshd import Host, getpass
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.sweep import sweep
+def kill_aside():  # the main thread's wait is not interrupted, as by a signal that comes just before it begins
+    for line in sys.stdin:
+        signal.pthread_kill(threading.get_ident(), int(line))
+threading.Thread(target=kill_aside, daemon=True).start()
 port, key, known, *agents = sys.argv[1:]
 options = {"userknownhostsfile": known, "globalknownhostsfile": "none"}
 hosts = [
@@ -49,15 +55,21 @@ def _wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def _start_sweep(port: int, keys: Keys, known: Path, *agents: Path) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def _sweeping(port: int, keys: Keys, known: Path, *agents: Path) -> Iterator[subprocess.Popen[str]]:
     paths = os.pathsep.join(str(REPOSITORY / part) for part in ("agent", "fleet", "."))
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", _SWEEP, str(port), str(keys.client), str(known), *map(str, agents)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": paths},
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # one that did not end is not waited for
 
 
 def _is_running(pid: int) -> bool:
@@ -75,8 +87,7 @@ def test_sweep_stopped_by_a_signal_keeps_what_came_and_leaves_no_remote_process(
     known.write_text(sshd.known_line())
     quick = write_agent(tmp_path / "quick")
     slow = write_agent(tmp_path / "slow", f"open({str(marker)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
-    process = _start_sweep(sshd.port, keys, known, quick, slow)
-    with process:
+    with _sweeping(sshd.port, keys, known, quick, slow) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "one\n"  # the quick one is in
         _wait_for(marker)
@@ -111,12 +122,23 @@ def test_sweep_stopped_at_any_stage_ends_and_says_so(
     known, reached = tmp_path / "known_hosts", threading.Event()
     with stalls.serving(_stalling(stage, keys, reached)) as port:
         known.write_text(f"[127.0.0.1]:{port} {keys.public('host')}\n")
-        with _start_sweep(port, keys, known, Path("/bin/agent")) as process:
+        with _sweeping(port, keys, known, Path("/bin/agent")) as process:
             assert reached.wait(_PATIENCE_S)
             process.send_signal(number)
             said, errors = process.communicate(timeout=_PATIENCE_S)
     assert (process.returncode, errors) == (0, "")
     assert said == f"agent timeout:{stage} interrupted before it answered\n"
+
+
+def test_signal_that_does_not_interrupt_the_wait_ends_the_sweep_too(keys: Keys, tmp_path: Path) -> None:
+    known, reached = tmp_path / "known_hosts", threading.Event()
+    with stalls.serving(_stalling("open", keys, reached)) as port:
+        known.write_text(f"[127.0.0.1]:{port} {keys.public('host')}\n")
+        with _sweeping(port, keys, known, Path("/bin/agent")) as process:
+            assert reached.wait(_PATIENCE_S)
+            said, errors = process.communicate(f"{signal.SIGTERM:d}\n", timeout=_PATIENCE_S)
+    assert (process.returncode, errors) == (0, "")
+    assert said == "agent timeout:open interrupted before it answered\n"
 
 
 @needs_openssh
@@ -126,7 +148,7 @@ def test_sweep_stopped_while_a_jump_host_is_silent_leaves_no_ssh(
     reached = threading.Event()
     with stalls.serving(_stalling("connect", keys, reached)) as port:
         monkeypatch.setenv("PROXY", f"ssh -F none -o BatchMode=yes -W %h:%p -p {port} 127.0.0.1")
-        with _start_sweep(22, keys, tmp_path / "none", Path("/bin/agent")) as process:
+        with _sweeping(22, keys, tmp_path / "none", Path("/bin/agent")) as process:
             assert reached.wait(_PATIENCE_S)
             assert _ssh_to(port)
             process.send_signal(signal.SIGINT)
