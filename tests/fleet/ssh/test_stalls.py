@@ -164,11 +164,9 @@ def test_sweep_library_call_that_never_returns_costs_its_host_only(
     assert (hung.outcome_text, healthy.outcome_text) == ("timeout:connect", "ok")
 
 
-def test_sweep_silence_after_the_banner_is_a_timeout_whichever_limit_is_met_first(
-    keys: Keys, known: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gua_fleet.ssh.handshake.CONNECT_LIMIT_S", 1.0)
+def test_sweep_silence_after_the_banner_is_a_timeout_whichever_limit_is_met_first(keys: Keys, known: Path) -> None:
+    options = {"userknownhostsfile": str(known), "globalknownhostsfile": "none", "connecttimeout": "1"}
     with stalls.serving(stalls.banner_then_silence) as port:
-        hosts = [host(port, keys, known, ("x",), name=f"h{n}") for n in range(12)]
+        hosts = [host(port, keys, known, ("x",), name=f"h{n}", ssh_options=options) for n in range(12)]
         results = sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=60))
     assert {result.outcome_text for result in results} == {"timeout:connect"}
