@@ -8,6 +8,7 @@ from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 from gua.report.cells import Look
 from gua.report.layout import fit_table
+from gua.report.notes import no_room_text, wrapped
 from gua.report.section import Table
 
 _ALIGN = {"l": "left", "r": "right"}
@@ -40,9 +41,9 @@ def table_lines(
 
 
 def fitted_lines(table: Table, columns: int, look: Look) -> list[str]:
-    """The lines of a table made to fit `columns` terminal columns, see `layout.fit_table`."""
+    """The lines of a table made to fit `columns` terminal columns, see `layout.fit_table`, and what had no room."""
     fitted = fit_table(table, columns, look)
-    return table_lines(fitted.headers, fitted.rows, fitted.align)
+    return [*table_lines(fitted.headers, fitted.rows, fitted.align), *wrapped(no_room_text(fitted.gone), columns)]
 
 
 def _kept(cell: str) -> str:
