@@ -191,11 +191,16 @@ def host(server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tupl
         "port": port,
         "user": getpass.getuser(),
         "identity_file": str(keys.client),
-        "ssh_options": {"userknownhostsfile": str(known_hosts), "globalknownhostsfile": "none"},
+        "ssh_options": ssh_options(known_hosts),
         "gua_command": command if isinstance(command, tuple) else (str(command),),
         **more,
     }
     return Host(**values)  # type: ignore[arg-type]
+
+
+def ssh_options(known_hosts: Path, **options: str) -> dict[str, str]:
+    """Of a host, as they are in an ssh_config of the machine or in the inventory's ssh arguments."""
+    return {"userknownhostsfile": str(known_hosts), "globalknownhostsfile": "none", **options}
 
 
 def write_agent(path: Path, body: str = "answer()") -> Path:

@@ -18,7 +18,7 @@ from gua_fleet.secrets import Secret
 from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.sweep import sweep
 from tests.fleet.ssh import stalls
-from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, write_agent
+from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, ssh_options, write_agent
 
 # What is promised is half a second after the deadline. The library's own limits, which end a stall where the deadline
 # does not, are 15 s and more: both together stay well below that unless this machine is busy, see `patience`.
@@ -165,7 +165,7 @@ def test_sweep_library_call_that_never_returns_costs_its_host_only(
 
 
 def test_sweep_silence_after_the_banner_is_a_timeout_whichever_limit_is_met_first(keys: Keys, known: Path) -> None:
-    options = {"userknownhostsfile": str(known), "globalknownhostsfile": "none", "connecttimeout": "1"}
+    options = ssh_options(known, connecttimeout="1")
     with stalls.serving(stalls.banner_then_silence) as port:
         hosts = [host(port, keys, known, ("x",), name=f"h{n}", ssh_options=options) for n in range(12)]
         results = sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=60))
