@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -176,10 +177,12 @@ def _make_run_folder() -> None:
         Path("/run/sshd").mkdir(exist_ok=True)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """One at which nobody listens: it is ours meanwhile, so that nobody else can get it."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        yield int(closed.getsockname()[1])
 
 
 def host(server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tuple[str, ...], **more: object) -> Host:

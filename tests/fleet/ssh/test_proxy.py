@@ -15,7 +15,7 @@ from gua_fleet.ssh.proxy import proxy_argv
 from gua_fleet.ssh.target import target_from_options
 from tests.fleet.ssh import stalls
 from tests.fleet.ssh.asking import ask
-from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, needs_openssh
+from tests.fleet.ssh.sshd import Keys, Sshd, closed_port, host, needs_openssh
 
 
 @pytest.fixture
@@ -118,7 +118,8 @@ def test_sweep_jump_host_that_lets_nobody_in_is_auth_failed(
 def test_sweep_target_closed_behind_the_jump_host_is_unreachable(
     bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
-    result = ask(host(free_port(), keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    with closed_port() as port:
+        result = ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
     assert result.outcome is Outcome.UNREACHABLE
     assert "Connection refused" in (result.detail or "")
 
@@ -176,8 +177,8 @@ def test_sweep_chain_of_jump_hosts_tells_what_the_one_in_trouble_says(
     sshd: Sshd, bastion: Sshd, keys: Keys, known: Path, tmp_path: Path
 ) -> None:
     through = _jump(keys, bastion, known, tmp_path)
-    dead = f"127.0.0.1:{free_port()}"
-    target = host(sshd, keys, known, tmp_path / "gua", **{**through, "jump": f"{through['jump']},{dead}"})
-    result = ask(target, timeout_s=60)
+    with closed_port() as dead:
+        jump = f"{through['jump']},127.0.0.1:{dead}"
+        result = ask(host(sshd, keys, known, tmp_path / "gua", **{**through, "jump": jump}))
     assert result.outcome is Outcome.UNREACHABLE
     assert (result.detail or "").endswith("connect failed: Connection refused, stdio forwarding failed")
