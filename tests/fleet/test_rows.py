@@ -9,11 +9,12 @@ import pytest
 from wcwidth import wcswidth
 
 from gua_fleet.model import Document, Host, HostResult, Outcome
+from gua_fleet.render_html import render_html
 from gua_fleet.render_json import render_json
 from gua_fleet.render_table import render_fleet
 from gua_fleet.rows import Table, energy_table, group_table, headline_tables, host_table, model_table, user_table
 from gua_fleet.rows_now import excuse_lines, free_table, free_text, hold_table, scheduler_lines
-from gua_fleet.rows_text import answered_text, headline_text
+from gua_fleet.rows_text import answered_text, coverage_text, headline_text
 from gua_fleet.short_names import short_names
 from tests.documents import SINCE, card, now, report, states, user
 from tests.fleet.merging import answer, merge
@@ -172,6 +173,10 @@ def test_fleet_of_slices_only_has_a_headline_of_its_own() -> None:
     document = merge(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
     assert [table.title for table in headline_tables(document)] == ["MIG slices, apart"]
     assert headline_text(document) == "50 % active, 50 % held without work, 0 % free"
+    assert coverage_text(document).startswith("Seen: 4.00 of 4.00 expected slice-hours (100 %).")
+    page = render_html(document)
+    assert "2.00 slice-hours" in page
+    assert "GPU-hours" not in page.partition("<h2>")[0]
 
 
 def test_holds_now_are_those_that_last_with_the_longest_idle_first_and_excuses_marked() -> None:
