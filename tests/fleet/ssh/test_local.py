@@ -8,7 +8,6 @@ from pathlib import Path
 
 from gua_fleet.model import Host, Outcome
 from tests.fleet.ssh.asking import ask
-from tests.fleet.ssh.sshd import write_agent
 
 
 def test_sweep_local_host_is_asked_without_ssh(agent: Path) -> None:
@@ -17,9 +16,11 @@ def test_sweep_local_host_is_asked_without_ssh(agent: Path) -> None:
 
 
 def test_sweep_local_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    marker = tmp_path / "pid"
-    body = f"pid = os.fork()\nopen({str(marker)!r}, 'a').write(f'{{os.getpid()}}\\n')\ntime.sleep(60)"
-    local = Host("here", "here", connection="local", gua_command=(str(write_agent(tmp_path / "hang", body)),))
+    marker, hang = tmp_path / "pid", tmp_path / "hang"
+    # a shell is there at once, also on a busy machine
+    hang.write_text(f'#!/bin/sh\nsleep 600 &\necho $$ $! >"{marker}"\nwait\n')
+    hang.chmod(0o755)
+    local = Host("here", "here", connection="local", gua_command=(str(hang),))
     result = ask(local, timeout_s=6.0)
     assert result.outcome_text == "timeout:output"
     pids = [int(line) for line in marker.read_text().split()]
