@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,6 @@ LOADER_CACHE = Path("/etc/ld.so.cache")
 _CACHED = re.compile(rb"/[^\0]*/" + re.escape(NAME.encode()) + rb"(?=\0)")
 _MODULE_VERSION = re.compile(r"Kernel Module\b.*?\s(\d+\.\d+(?:\.\d+)?)\s")
 _LIBRARY_VERSION = re.compile(r"\.so\.(\d+\.\d+(?:\.\d+)?)$")
-# How a program file begins, and the byte behind it: 1 for programs of 32 bits, 2 for 64.
-_ELF = b"\x7fELF"
-_ELF_CLASS = b"\2" if sys.maxsize > 1 << 32 else b"\1"
 # NVML's word for it.
 MISMATCH = "LIB_RM_VERSION_MISMATCH"
 # What a daemon that ticked before the upgrade does; of whom is said before it.
@@ -67,19 +63,9 @@ def read_module_version(procfs: Path) -> Optional[str]:
 
 def read_library_version(environ: Mapping[str, str], cache: Path) -> Optional[str]:
     """Version in the name of the file that `libnvidia-ml.so.1` is; None where it is not found, or has none there."""
-    path = next((path for path in _places(environ, cache) if _is_loadable(path)), None)
+    path = next((path for path in _places(environ, cache) if os.path.exists(path)), None)
     found = None if path is None else _LIBRARY_VERSION.search(os.path.realpath(path))
     return found.group(1) if found else None
-
-
-def _is_loadable(path: str) -> bool:
-    """Not one for 32-bit programs, as there is beside ours where games are played: the loader passes it over, too."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(len(_ELF) + 1)
-    except OSError:
-        return False
-    return not head.startswith(_ELF) or head[len(_ELF) :] == _ELF_CLASS
 
 
 def _places(environ: Mapping[str, str], cache: Path) -> Iterator[str]:

@@ -55,15 +55,6 @@ def test_the_environment_goes_before_the_cache_and_what_is_gone_is_passed_over(t
     assert read_library_version({"LD_LIBRARY_PATH": f":/nowhere:{own.parent}"}, loader) == "580.1"
 
 
-def test_a_library_for_programs_of_32_bits_says_nothing_of_ours(tmp_path: Path) -> None:
-    narrow, wide = install(tmp_path / "32", "535.1"), install(tmp_path / "64", "580.65.06")
-    narrow.write_bytes(b"\x7fELF\1\1\1")
-    wide.write_bytes(b"\x7fELF\2\1\1")
-    loader = cache(tmp_path, narrow, wide)
-    assert read_library_version({}, loader) == "580.65.06"
-    assert read_library_version({"LD_LIBRARY_PATH": f"{narrow.parent}"}, loader) == "580.65.06"
-
-
 def test_a_library_without_a_version_in_its_name_tells_none(tmp_path: Path) -> None:
     plain = tmp_path / "libnvidia-ml.so.1"
     plain.touch()
