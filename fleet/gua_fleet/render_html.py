@@ -46,12 +46,12 @@ def _silence_box(document: Document) -> str:
 def _figures(document: Document) -> str:
     """The headline: three shares with their bounds, how much was seen, and one bar of all expected time."""
     states, expected = rows.headline_time(document)
-    boxes = []
+    boxes, unit = [], rows.headline_unit(document)
     for state, (kind, words) in _WORDS.items():
         point, _, bounds = format_share(share(states, state, expected)).partition(" (")
-        boxes.append(_figure(kind, point, words, f"{hours(states[state.value])} GPU-hours", bounds.removesuffix(")")))
+        boxes.append(_figure(kind, point, words, f"{hours(states[state.value])} {unit}", bounds.removesuffix(")")))
     seen = sum(states.values())
-    boxes.append(_figure("unknown", percent(seen, expected), "seen", f"of {hours(expected)} expected GPU-hours"))
+    boxes.append(_figure("unknown", percent(seen, expected), "seen", f"of {hours(expected)} expected {unit}"))
     bar = split_bar(rows.split(states, expected), 30)
     drawn = "" if bar == "-" else f'<div class="big">{bar}</div>'
     slices = map(_table, rows.headline_tables(document)[1:])

@@ -8,7 +8,7 @@ from wcwidth import wcswidth
 
 from gua.report.cells import Look
 from gua.report.heat import heat_legend, heat_lines
-from gua.report.notes import wrapped
+from gua.report.notes import no_room_text, wrapped
 from gua.report.render_rows import table_lines
 from gua_fleet import rows, rows_now, rows_text
 from gua_fleet.model import Document
@@ -99,8 +99,7 @@ def _table(table: Table, columns: int, look: Look) -> list[str]:
         return []
     laid_out, gone = _fitted(table, columns)
     lines = [look.bold(table.title), *laid_out]
-    if gone:
-        lines += wrapped(f"No room here for {', '.join(gone)}.", columns)
+    lines += wrapped(no_room_text(gone), columns)
     if table.more:
         lines += wrapped(f"and {table.more} more; --format json, csv and html have all of them.", columns)
     return lines

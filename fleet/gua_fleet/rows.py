@@ -80,6 +80,16 @@ def headline_time(document: Document) -> tuple[dict[str, float], float]:
     return whole if whole[1] else slices
 
 
+def headline_unit(document: Document) -> str:
+    """What the hours of `headline_time` are."""
+    return "slice-hours" if kinds_of_time(document) == {True} else "GPU-hours"
+
+
+def kinds_of_time(document: Document) -> set[bool]:
+    """Whether the expected time is that of whole cards (False), of MIG slices (True), or of both."""
+    return {row["mig"] for row in document["models"] if row["expected_card_s"]}
+
+
 def _sum(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, float], float]:
     states, expected = dict.fromkeys((state.value for state in State), 0.0), 0.0
     for row in rows:

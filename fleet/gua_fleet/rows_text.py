@@ -13,7 +13,7 @@ from gua.report.zones import find_zone
 from gua.shares import format_share, share
 from gua.text import shown
 from gua_fleet.model import Document, Outcome
-from gua_fleet.rows import headline_time
+from gua_fleet.rows import headline_time, headline_unit, kinds_of_time
 from gua_fleet.rows_stored import filled_text, stored_note, stored_text
 
 TEXT_LIMIT = 400
@@ -138,8 +138,8 @@ def coverage_text(document: Document) -> str:
     """What part of the expected time was seen, and why the rest of it is unknown."""
     coverage = document["coverage"]
     expected, observed = coverage["expected_card_s"], coverage["observed_card_s"]
-    sliced = {row["mig"] for row in document["models"] if row["expected_card_s"]} == {True, False}
-    unit = "GPU-hours and hours of MIG slices" if sliced else "GPU-hours"
+    both = len(kinds_of_time(document)) > 1
+    unit = "GPU-hours and hours of MIG slices" if both else headline_unit(document)
     text = f"Seen: {hours(observed)} of {hours(expected)} expected {unit} ({percent(observed, expected)})."
     reasons = [f"{shown(reason)} {hours(amount)}" for reason, amount in coverage["unknown_by_reason"].items()]
     held = document["held_unmeasured_s"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.agent.running import wait_until
 
 FILES = Path(__file__).parents[2] / "ansible" / "roles" / "gua_agent" / "files"
 
@@ -107,6 +110,15 @@ def test_putting_back_names_exactly_what_differs_and_a_rehearsal_changes_nothing
     assert os.readlink(host.root / "current") == host.release("3")
 
 
+def children_of(pid: int) -> list[str]:
+    """Names of the programs that one has started, as far as they are still there."""
+    names = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(OSError):
+            names.append(Path(f"/proc/{child}/comm").read_text().strip())
+    return names
+
+
 def test_of_two_builds_at_once_the_second_takes_what_the_first_has_made(tmp_path: Path) -> None:
     release, lock = tmp_path / "release", tmp_path / ".building"
     with lock.open("w") as first, (FILES / "build_release.sh").open() as script:
@@ -115,6 +127,7 @@ def test_of_two_builds_at_once_the_second_takes_what_the_first_has_made(tmp_path
             ["/bin/sh", "-s", "--", sys.executable, str(release), str(tmp_path / "house.tar"), "pip.whl", "", ""],
             stdin=script, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
+        wait_until(lambda: "flock" in children_of(second.pid), "the second to wait for the first")
         for name in ("python", "gua"):
             program = release / "bin" / name
             program.parent.mkdir(parents=True, exist_ok=True)

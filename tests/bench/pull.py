@@ -32,6 +32,7 @@ from tests.agent.export.exporting import NONCE, export, stored_rows
 from tests.agent.export.test_stream import history
 from tests.bench.export import as_live
 from tests.bench.store import cpu_ms, say
+from tests.fleet.pull.hosts import real_agent
 from tests.fleet.ssh.cutter import Cutter
 from tests.fleet.ssh.sshd import Keys, StandingSshd
 from tests.fleet.ssh.sshd import host as ssh_host
@@ -39,7 +40,6 @@ from tests.fleet.store.killing import LEAST_REVS, kill_in_mid_pull
 from tests.fleet.store.postgres import Postgres, missing
 from tests.fleet.store.pulling import as_kept, day_rows, kept_rows, present, pull, take_in
 from tests.fleet.store.test_lies import retold
-from tests.fleet.test_pull import real_agent
 
 HOSTS, SERVERS, FORKS, KILLS, CUTS = 250, 10, 32, 100, 300
 PROGRAM = [sys.executable, "-m", "gua_fleet", "pull", "--json", "--timeout", "120s", "--raw-retention", "3650d"]

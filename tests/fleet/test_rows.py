@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
 from wcwidth import wcswidth
 
-from gua_fleet.merge import merge_reports
 from gua_fleet.model import Document, Host, HostResult, Outcome
+from gua_fleet.render_html import render_html
 from gua_fleet.render_json import render_json
 from gua_fleet.render_table import render_fleet
 from gua_fleet.rows import Table, energy_table, group_table, headline_tables, host_table, model_table, user_table
 from gua_fleet.rows_now import excuse_lines, free_table, free_text, hold_table, scheduler_lines
-from gua_fleet.rows_text import answered_text, headline_text
+from gua_fleet.rows_text import answered_text, coverage_text, headline_text
 from gua_fleet.short_names import short_names
-from tests.documents import NOW_MS, SINCE, SINCE_MS, UNTIL_MS, card, now, report, states, user
+from tests.documents import SINCE, card, now, report, states, user
+from tests.fleet.merging import answer, merge
 from tests.golden import check_golden, load
-
-
-def merged(*results: HostResult) -> Document:
-    return merge_reports(results, since_ms=SINCE_MS, until_ms=UNTIL_MS, tz="Etc/UTC", generated_at_ms=NOW_MS)
 
 
 def without_unit(table: Table) -> list[str]:
@@ -35,17 +31,13 @@ def without_unit(table: Table) -> list[str]:
     ]
 
 
-def answer(name: str, document: Document, **fields: Any) -> HostResult:
-    return HostResult(Host(name, name, **fields), Outcome.OK, document=document)
-
-
 @pytest.fixture
 def fleet() -> Document:
     """gpu01: the agent's golden document. gpu02: one H card active, one idle, under a scheduler. Two are silent.
 
     active 3 + 4 = 7 GPU-hours, idle-held 5 + 0 = 5, truly-idle 5 + 4 = 9, unknown 2.5, expected 16 + 8 + 8 x 4 = 56.
     """
-    return merged(
+    return merge(
         answer("gpu01", load("agent_report.json"), groups=("vision",)),
         answer("gpu02", load("fleet_second.json"), groups=("vision", "shared"), scheduler="slurm"),
         HostResult(
@@ -108,7 +100,7 @@ def test_answered_text_names_every_silent_host_and_its_cards(fleet: Document) ->
 
 
 def test_answered_text_tells_failures_from_hosts_with_nothing_to_report() -> None:
-    document = merged(
+    document = merge(
         HostResult(Host("cpu01", "x", cards=8), Outcome.NO_GPU),
         HostResult(Host("new", "x", cards=1), Outcome.NO_HISTORY),
         HostResult(Host("down", "x"), Outcome.UNREACHABLE),
@@ -142,7 +134,7 @@ def test_model_table_puts_slices_under_their_model_and_silent_cards_last(fleet: 
 
 def test_user_table_sorts_by_idle_held_and_counts_who_was_left_out() -> None:
     users = [user(f"u{number:02d}", states(held=60.0 * number)) for number in range(25)]
-    table = user_table(merged(answer("a", report([card("GPU-a", states(held=14400))], users))))
+    table = user_table(merge(answer("a", report([card("GPU-a", states(held=14400))], users))))
     assert table.rows[0][0] == "u24"
     assert (len(table.rows), table.more) == (20, 5)
 
@@ -154,7 +146,7 @@ def test_group_table_counts_the_cards_of_silent_hosts(fleet: Document) -> None:
 
 def test_free_table_joins_the_cards_of_one_kind_on_one_host() -> None:
     document = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (1, 2, 4, None)])
-    (row,) = free_table(merged(answer("a", document))).rows
+    (row,) = free_table(merge(answer("a", document))).rows
     assert row == ("a", "H100 80GB HBM3", "80 GB", "4", "1-2, 4, -", "1 h 00 min")
 
 
@@ -162,25 +154,29 @@ def test_free_text_names_places_and_never_speaks_for_hosts_that_did_not_answer()
     idle = report([card(f"GPU-{index}", states(idle=60), index=index) for index in (0, 2, 3)])
     busy = report([card("GPU-b", states(60), now=now("active"))], store_id="s2")
     silent = HostResult(Host("c", "c"), Outcome.UNREACHABLE)
-    assert free_text(merged(answer("gpu03", idle), answer("b", busy))) == "3 cards free: gpu03:0,2-3"
-    assert free_text(merged(answer("b", busy))) == "No card is free now."
-    assert free_text(merged(answer("b", busy), silent)) == "No card is free on the hosts that reported."
-    assert free_text(merged(silent)) == "Which cards are free is not known."
+    assert free_text(merge(answer("gpu03", idle), answer("b", busy))) == "3 cards free: gpu03:0,2-3"
+    assert free_text(merge(answer("b", busy))) == "No card is free now."
+    assert free_text(merge(answer("b", busy), silent)) == "No card is free on the hosts that reported."
+    assert free_text(merge(silent)) == "Which cards are free is not known."
 
 
 @pytest.mark.parametrize("silent", [False, True])
 def test_no_free_card_is_said_only_as_far_as_it_is_known(silent: bool) -> None:
     busy = answer("b", report([card("GPU-b", states(60), now=now("active"))], store_id="s2"))
     hosts = [busy, HostResult(Host("c", "c"), Outcome.UNREACHABLE)] if silent else [busy]
-    section = render_fleet(merged(*hosts)).partition("Free now\n")[2].splitlines()
+    section = render_fleet(merge(*hosts)).partition("Free now\n")[2].splitlines()
     assert section[0] == ("No card is free on the hosts that reported." if silent else "No card is free now.")
 
 
 def test_fleet_of_slices_only_has_a_headline_of_its_own() -> None:
     mig = {"parent_uuid": "GPU-p", "profile": "1g.10gb"}
-    document = merged(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
+    document = merge(answer("a", report([card("MIG-1", states(7200, 7200), mig=mig)])))
     assert [table.title for table in headline_tables(document)] == ["MIG slices, apart"]
     assert headline_text(document) == "50 % active, 50 % held without work, 0 % free"
+    assert coverage_text(document).startswith("Seen: 4.00 of 4.00 expected slice-hours (100 %).")
+    page = render_html(document)
+    assert "2.00 slice-hours" in page
+    assert "GPU-hours" not in page.partition("<h2>")[0]
 
 
 def test_holds_now_are_those_that_last_with_the_longest_idle_first_and_excuses_marked() -> None:
@@ -190,7 +186,7 @@ def test_holds_now_are_those_that_last_with_the_longest_idle_first_and_excuses_m
         base | {"user": "uid:7", "process": "a\x1bb", "states": states(held=7200), "memory_mb": None},
         base | {"user": "gone", "process": "x", "states": states(held=9000), "until": "2026-03-02T11:00:00Z"},
     ]
-    document = merged(answer("a", report([card("GPU-a", states(3600), index=5)], holds=holds)))
+    document = merge(answer("a", report([card("GPU-a", states(3600), index=5)], holds=holds)))
     document["holds"][1]["excuse"] = "paper"
     assert hold_table(document).rows == (
         ("uid:7@a", "a", "5", "a\\x1bb", "-", "2 h 00 min", "2.00*"),
@@ -210,7 +206,7 @@ def test_fleet_of_long_names_still_fits_and_says_all_of_them_where_it_matters() 
         [user("u" * 64, states(held=1e7))],
     )
     silent_host = HostResult(Host(f"{name}.", "x", groups=("g" * 40,)), Outcome.HOST_KEY_UNKNOWN, detail="d " * 300)
-    text = render_fleet(merged(answer(name, document, groups=("g" * 40,)), silent_host))
+    text = render_fleet(merge(answer(name, document, groups=("g" * 40,)), silent_host))
     assert max(map(wcswidth, text.splitlines())) <= 100
     assert f"{name}.: host-key-unknown: d" in text
 
@@ -245,14 +241,14 @@ def test_sixty_hosts_with_long_names_stay_apart_within_the_screen(width: int) ->
         )
         for name in names
     ]
-    text = render_fleet(merged(*results), width=width)
+    text = render_fleet(merge(*results), width=width)
     assert max(map(wcswidth, text.splitlines())) <= width
     by_host = text[text.index("By host") : text.index("By group") if "By group" in text else None]
     assert set(re.findall(r"-(\d{4})[ .]", by_host)) == {f"{number:04d}" for number in range(60)}
 
 
 def test_fleet_of_nobody_says_why_and_prints_no_number_for_it() -> None:
-    text = render_fleet(merged(HostResult(Host("a", "a"), Outcome.UNREACHABLE, detail="connection refused")))
+    text = render_fleet(merge(HostResult(Host("a", "a"), Outcome.UNREACHABLE, detail="connection refused")))
     assert "0 of 1 hosts reported" in text
     assert "a: unreachable: connection refused" in text
     assert "active      -" in text
@@ -264,7 +260,7 @@ def test_fleet_escapes_what_hosts_sent() -> None:
         [user("\x1b]0;x\x07", states(3600))],
         findings=[{"id": "x", "severity": "warn", "card": None, "text": "a\nb\x1b"}],
     )
-    text = render_fleet(merged(answer("a", document)))
+    text = render_fleet(merge(answer("a", document)))
     assert "\x1b" not in text
     assert "\x07" not in text
 
@@ -277,13 +273,13 @@ def test_fleet_colours_only_when_asked(fleet: Document) -> None:
 def test_names_are_cut_only_where_the_table_would_be_wider_than_the_screen() -> None:
     hold = {"user": "container:3f9c0ad41b7e", "process": "tritonserver", "pid": 1, "card": "GPU-a", "until": None}
     hold |= {"since": SINCE, "memory_mb": 31_000, "states": states(held=3600), "idle_held_long_card_s": 0.0}
-    document = merged(answer("gpu01", report([card("GPU-a", states(3600))], holds=[hold])))
+    document = merge(answer("gpu01", report([card("GPU-a", states(3600))], holds=[hold])))
     assert "container:3f9c0ad41b7e@gpu01  gpu01" in render_fleet(document, width=100)
     narrow = render_fleet(document, width=80)
     assert "container:3f9c0ad41b7e@gpu01 gpu01" in narrow
     assert max(map(wcswidth, narrow.splitlines())) <= 80
     long = [hold | {"user": "u" * 90, "process": "p" * 90}]
-    text = render_fleet(merged(answer("gpu01", report([card("GPU-a", states(3600))], holds=long))), width=80)
+    text = render_fleet(merge(answer("gpu01", report([card("GPU-a", states(3600))], holds=long))), width=80)
     assert max(map(wcswidth, text.splitlines())) <= 80
 
 
@@ -295,7 +291,7 @@ def test_every_amount_of_the_tables_has_its_unit() -> None:
         [user("eve", spent, energy_j=1.5e7, energy_known_s=9900.0)],
         holds=[hold | {"states": spent}],
     )
-    document = merged(answer("a", held, groups=("all",)))
+    document = merge(answer("a", held, groups=("all",)))
     tables = (model_table, energy_table, host_table, user_table, group_table, hold_table)
     for table in [*headline_tables(document), *(make(document) for make in tables)]:
         assert (len(table.rows) > 0, without_unit(table)) == (True, []), table.title

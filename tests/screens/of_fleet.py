@@ -130,12 +130,12 @@ def _check(name: str, status: str, summary: str, cure: str) -> dict[str, str]:
 
 
 def fleet_top() -> str:
-    """`gua-fleet top` of the made-up fleet, in a terminal of 80x24."""
+    """`gua-fleet top` of the made-up fleet, in a terminal that is just high enough for it."""
     results, _ = demo_day()
     board = Board([result.host for result in results], Knowledge(seen=DEMO_SEEN), monotonic_s=lambda: 0.0)
     for result in results:
         board.note(result)
-    return plain(compose(board.rows(), Picture(), columns=80, lines=None, clock="12:00:00"))
+    return plain(compose(board.rows(), Picture(), columns=80, lines=8, clock="12:00:00"))
 
 
 def fleet_sync() -> str:

@@ -15,7 +15,7 @@ from gua.ledger.tell import gap_info, hold_info, stretch_info, tick_info
 from gua.ledger.which_card import find_device
 from gua.report.amounts import states_of
 from gua.store.codes import STATES
-from gua.store.devices import DeviceRow, cut_spans
+from gua.store.devices import DeviceRow, other_form_spans
 from gua.store.evidence_rows import CardTickRow
 from gua.store.ledger import LedgerReader
 from gua.store.reader import StoreReader
@@ -104,12 +104,14 @@ def _gap(
 
 def background_of(reader: StoreReader, device: DeviceRow, window: Span, now_ms: int) -> Background:
     """What explains a card's gaps within the window."""
+    others = other_form_spans(device, reader.devices(), now_ms)
     return Background(
         known_from_ms=device.first_seen_ms,
         retired_ms=device.retired_at_ms,
         now_ms=now_ms,
         pauses=reader.pauses(window),
-        cut=cut_spans(device, reader.devices(), now_ms),
+        cut=others if device.mig is None else (),
+        whole=others if device.mig is not None else (),
         lives=reader.ledger().lives(window),
     )
 

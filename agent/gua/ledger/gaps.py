@@ -13,7 +13,7 @@ from gua.store.ledger import LifeRow
 @dataclass(frozen=True)
 class Background:
     """What is known of a card's and the daemons' lives. pauses: when the agent was told not to look. cut: when the card
-    was cut into MIG instances, and so was not there itself.
+    was cut into MIG instances, and so was not there itself. whole: when the card of an instance was whole.
 
     known_from_ms: the card's first tick. retired_ms: None while it is expected. now_ms: nothing is later.
     """
@@ -23,12 +23,14 @@ class Background:
     now_ms: int
     pauses: Sequence[Span] = ()
     cut: Sequence[Span] = ()
+    whole: Sequence[Span] = ()
     lives: Sequence[LifeRow] = ()
 
 
 @dataclass(frozen=True)
 class Gap:
-    """why: `not_known_yet`, `retired`, `in_instances`, `paused`, `no_daemon`, `daemon_silent`, `not_sampled`, `future`.
+    """why: `not_known_yet`, `retired`, `in_instances`, `card_whole`, `paused`, `no_daemon`, `daemon_silent`,
+    `not_sampled`, `future`.
 
     ended_ms: when the daemon before said it ended. next_ms: when the next one began. None: not known, or there is none.
     """
@@ -85,6 +87,7 @@ def _fixed(span: Span, background: Background) -> Iterator[Gap]:
         ("not_known_yet", (-far, background.known_from_ms)),
         ("retired", (far if background.retired_ms is None else background.retired_ms, far)),
         *(("in_instances", span) for span in background.cut),
+        *(("card_whole", span) for span in background.whole),
         *(("paused", pause) for pause in background.pauses),
     ]
     taken: list[Span] = []

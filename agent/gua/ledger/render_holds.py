@@ -26,14 +26,14 @@ _CSV_FIELDS = (
     *("owner_uid", "login_uid", "container_id", "slurm_job", "mounts", "process_key", "id"),
 )
 _HEADERS = (
-    *("user", "process", "pid", "#", "from", "to", "GPU-h", "idle", "long"),
+    *("user", "process", "pid", "#", "from", "to", "GPU-h", "idle", "long h"),
     *("longest", "util", "SM", "GB", "peak"),
 )
 _BASIS = (
-    "GPU-h: time of the whole card while held, in the window. idle: idle-held part of the known time. long: of "
+    "GPU-h: time of the whole card while held, in the window. idle: idle-held part of the known time. long h: of "
     "idle-held, what went on without a break for {long} or more. longest: the longest unbroken idle-held stretch. "
     "util: the card's mean utilisation while held; SM: the process's own, over its life. GB: held now, or last; peak: "
-    "most in the window. -: not known. A narrow page leaves columns out."
+    "most in the window. -: not known."
 )
 
 

@@ -187,6 +187,7 @@ def gap_words(why: str, ended: Optional[str], following: Optional[str]) -> str:
         "not_known_yet": "the card had not been seen on this host yet",
         "retired": "the card is retired: it is expected no longer",
         "in_instances": "the card was cut into MIG instances, each of which was seen as a card of its own",
+        "card_whole": "the card was not cut into MIG instances then, and was seen as a whole one",
         "paused": "sampling was paused on request, so nobody looked",
         "daemon_silent": "the daemon stored nothing and never said that it ended: it was killed, or the host was off "
         f"or asleep{then}",

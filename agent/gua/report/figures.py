@@ -29,13 +29,19 @@ def headline(report: Report) -> Section:
     rows = [(state.value, format_share(share(states, state, expected)), hours(states[state.value])) for state in _KNOWN]
     rows.append(("unknown", f"{percent(states['unknown'], expected)} of expected", hours(states["unknown"])))
     rows.append(("not seen", f"{percent(unseen, expected)} of expected", hours(unseen)))
+    again = _JUDGED_AGAIN if report.get("rejudged") else ""
     return Section(
         key="headline",
         title="Where the card time went",
         tables=(Table(("state", "share (bounds)", "GPU-hours"), "llr", tuple(rows)),),
         lines=(_seen(report),),
-        basis=joined([_SHARES, rules_text(report["rules"]), _JUDGED_AGAIN if report.get("rejudged") else ""]),
+        basis=joined([_SHARES, _slices_text(report), rules_text(report["rules"]), again]),
     )
+
+
+def _slices_text(report: Report) -> str:
+    sliced = any(card["mig"] and card["expected_card_s"] for card in report["cards"])
+    return "Hours of MIG slices are among the GPU-hours." if sliced else ""
 
 
 def _seen(report: Report) -> str:

@@ -16,11 +16,16 @@ _LEAST_NAME = 8
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table whose cells are text, bars drawn. align: one letter per column, l or r."""
+    """A table whose cells are text, bars drawn. align: one letter per column, l or r. gone: headers without room.
+
+    has_bar: whether one is drawn.
+    """
 
     headers: tuple[str, ...]
     align: str
     rows: tuple[tuple[str, ...], ...]
+    gone: tuple[str, ...] = ()
+    has_bar: bool = False
 
 
 def fit_table(table: Table, columns: int, look: Look) -> FittedTable:
@@ -39,6 +44,8 @@ def fit_table(table: Table, columns: int, look: Look) -> FittedTable:
         headers=tuple(table.headers[place] for place in kept),
         align="".join(table.align[place] for place in kept),
         rows=tuple(tuple(_drawn(row[place], widths[place], look) for place in kept) for row in table.rows),
+        has_bar=any(_is_bar(table, place) for place in kept),
+        gone=tuple(table.headers[place] for place in table.spare if place not in kept),
     )
 
 

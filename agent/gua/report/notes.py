@@ -18,6 +18,11 @@ def wrapped(text: str, columns: int, hanging: str = "") -> list[str]:
     return [line.replace(NO_BREAK, " ") for line in lines]
 
 
+def no_room_text(headers: Sequence[str]) -> str:
+    """Which columns a narrow place left out of the table above it; empty for none."""
+    return f"No room here for {', '.join(headers)}." if headers else ""
+
+
 def rule_text(rule: Mapping[str, Any]) -> str:
     """One rule in words; thresholds as the rule compares them."""
     return (

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 from gua.report.cells import Look
-from gua.report.layout import fit_table
+from gua.report.layout import FittedTable, fit_table
+from gua.report.notes import no_room_text, wrapped
 from gua.report.section import Table
 
 _ALIGN = {"l": "left", "r": "right"}
@@ -40,9 +41,13 @@ def table_lines(
 
 
 def fitted_lines(table: Table, columns: int, look: Look) -> list[str]:
-    """The lines of a table made to fit `columns` terminal columns, see `layout.fit_table`."""
-    fitted = fit_table(table, columns, look)
-    return table_lines(fitted.headers, fitted.rows, fitted.align)
+    """The lines of a table made to fit `columns` terminal columns, see `layout.fit_table`, and what had no room."""
+    return lines_of(fit_table(table, columns, look), columns)
+
+
+def lines_of(fitted: FittedTable, columns: int) -> list[str]:
+    """The same for one that was made to fit."""
+    return [*table_lines(fitted.headers, fitted.rows, fitted.align), *wrapped(no_room_text(fitted.gone), columns)]
 
 
 def _kept(cell: str) -> str:

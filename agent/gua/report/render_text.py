@@ -5,8 +5,9 @@ from __future__ import annotations
 from gua.report.cells import Look, bar_legend
 from gua.report.document import Report
 from gua.report.heat import heat_legend, heat_lines
+from gua.report.layout import fit_table
 from gua.report.notes import wrapped
-from gua.report.render_rows import fitted_lines
+from gua.report.render_rows import lines_of
 from gua.report.section import Section
 from gua.report.sections import has_history, nothing_text, opening_of, sections_of
 
@@ -51,18 +52,20 @@ def _opening(report: Report, columns: int, look: Look) -> list[str]:
 
 def _section(number: int, section: Section, report: Report, columns: int, look: Look) -> list[str]:
     lines = [look.bold(f"{number}. {section.title}")]
-    for table in section.tables:
-        lines += fitted_lines(table, columns, look)
+    tables = [fit_table(table, columns, look) for table in section.tables]
+    for table in tables:
+        lines += lines_of(table, columns)
     if section.heat:
         lines += _heat(section.heat, report, columns, look)
     for line in section.lines:
         lines += wrapped(line, columns, hanging="  ")
-    return lines + wrapped(_with_legend(section, look), columns)
+    has_bar = any(table.has_bar for table in tables)
+    return lines + wrapped(_with_legend(section, look, has_bar=has_bar), columns)
 
 
-def _with_legend(section: Section, look: Look) -> str:
+def _with_legend(section: Section, look: Look, *, has_bar: bool) -> str:
     """The basis, with what the marks of its pictures mean."""
-    legends = [bar_legend(look)] if section.key == "cards" and section.tables else []
+    legends = [bar_legend(look)] if has_bar else []
     legends += [heat_legend(look)] if section.heat else []
     return " ".join([section.basis, *legends])
 

@@ -48,20 +48,28 @@ class DeviceRow:
         )
 
 
-def cut_spans(row: DeviceRow, rows: Iterable[DeviceRow], until_ms: int) -> list[Span]:
-    """When a card was cut into MIG instances, as far as their rows among `rows` tell. Pure."""
-    if row.mig_parent_uuid is not None:
-        return []
-    return [_life(one, until_ms) for one in rows if one.mig_parent_uuid == row.uuid]
+def other_form_spans(row: DeviceRow, rows: Iterable[DeviceRow], until_ms: int) -> list[Span]:
+    """When a whole card was cut into MIG instances, or the card of an instance was whole, as far as `rows` tell. Pure.
+
+    A row has the first time and the last alone: of two lives that overlap the one that began later counts, as it was
+    between two parts of the other.
+    """
+    others = (one for one in rows if one.mig_parent_uuid == row.uuid or one.uuid == row.mig_parent_uuid)
+    return [_life(one, until_ms) for one in others if _begin(one) > _begin(row)]
 
 
 def expected_spans(row: DeviceRow, rows: Iterable[DeviceRow], until_ms: int) -> tuple[Span, ...]:
     """When a card was to be seen: from when it was met until it was retired, or `until_ms`.
 
-    Not while it was cut into instances, which were then expected in its place: a card that is whole again would be
-    counted a second time. Pure.
+    Not while it was cut into instances, which were then expected in its place, nor an instance while its card was
+    whole: what is there again would be counted a second time. Pure.
     """
-    return subtract(_life(row, until_ms), cut_spans(row, rows, until_ms))
+    return subtract(_life(row, until_ms), other_form_spans(row, rows, until_ms))
+
+
+def _begin(row: DeviceRow) -> tuple[int, bool]:
+    """What was there at one and the same time was whole before it was cut."""
+    return row.first_seen_ms, row.mig_parent_uuid is not None
 
 
 def _life(row: DeviceRow, until_ms: int) -> Span:

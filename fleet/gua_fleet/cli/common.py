@@ -114,6 +114,7 @@ def add_fleet_options(parser: argparse.ArgumentParser, *, verbose: bool = True, 
         help="record the host keys of hosts never seen before; a changed key is refused all the same",
     )
     asking.add_argument("--allow-missing", type=_amount, metavar="N", help="exit 0 although up to N hosts failed")
+    parser.set_defaults(verbose=False)
     if verbose:
         asking.add_argument("-v", "--verbose", action="store_true", help=f"{_VERBOSE}{more}")
 
@@ -144,7 +145,7 @@ def ask_fleet(options: argparse.Namespace, probe: Probe) -> Answers:
     """
     inventory = read_inventory(options)
     settings = sweep_settings(options)
-    with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+    with watched(sys.stderr, each=options.verbose) as progress:
         return ask_inventory(inventory, probe, settings, progress=progress, notice=_notice)
 
 
@@ -154,7 +155,7 @@ def ask_again(
     """Ask some hosts of an earlier sweep another question: one result for each of them, in the same order."""
     hosts = [result.host for result in answers.results if result.host.name in names]
     inventory = replace(answers.inventory, hosts=tuple(hosts))
-    with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+    with watched(sys.stderr, each=options.verbose) as progress:
         return ask_inventory(inventory, probe, sweep_settings(options), progress=progress, notice=_notice).results
 
 

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     settings = PullSettings(options.rollups_only, raw_ms, options.longest)
     with open_store(place, now_ms=clock.now_ms()) as session:
         inventory = read_inventory(options)
-        with watched(sys.stderr, each=getattr(options, "verbose", False)) as progress:
+        with watched(sys.stderr, each=options.verbose) as progress:
             pulled = pull_hosts(
                 inventory.hosts, session, place, settings, sweep_settings(options), progress=progress, notice=_notice
             )

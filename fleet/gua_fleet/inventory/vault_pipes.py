@@ -51,9 +51,11 @@ def _is_pipe(file: str) -> bool:
 
 def _read(file: str) -> Secret:
     try:
-        text = Path(file).read_text("utf-8").strip()
-    except (OSError, ValueError) as exc:
-        raise InventoryError(f"the vault password cannot be read from {file}: {exc}") from exc
+        text = Path(file).expanduser().read_text("utf-8").strip()
+    except OSError as exc:
+        raise InventoryError(f"the vault password cannot be read from {file}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:  # whose words tell a byte of it
+        raise InventoryError(f"the vault password from {file} is not UTF-8") from exc
     if not text:
         raise InventoryError(f"no vault password came from {file}: is what feeds it well?")
     return Secret(text)

@@ -17,8 +17,10 @@ from gua_fleet.ssh.target import Target
 from gua_fleet.ssh.transport import DISABLED_ALGORITHMS, SweepTransport
 from gua_fleet.ssh.trust import HostKeys
 
-# Of the deadline, what a TCP connection and SSH's hand-shake may take: dead hosts should cost little.
+# What a TCP connection and SSH's hand-shake may take, so that a dead host costs less than the deadline: so much, or
+# this part of a deadline that was made longer, as for a slow link.
 CONNECT_LIMIT_S = 10.0
+CONNECT_PART = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Shared:
 
 def limit_s(attempt: Attempt, target: Target) -> float:
     """Seconds that connecting and the hand-shake may take. Raises HostFailure when the attempt's time is up."""
-    return min(attempt.remaining_s(), target.connect_limit_s or CONNECT_LIMIT_S, CONNECT_LIMIT_S)
+    most_s = target.connect_limit_s or max(CONNECT_LIMIT_S, CONNECT_PART * attempt.timeout_s)
+    return min(attempt.remaining_s(), most_s)
 
 
 def shake_hands(attempt: Attempt, target: Target, keys: OfferKeys, connection: Any, shared: Shared) -> FleetConnection:

@@ -75,9 +75,10 @@ def page_of(lines: int) -> int:
 def compose(
     rows: Sequence[Row], picture: Picture, *, columns: int, lines: int | None, clock: str, note: str = ""
 ) -> list[Line]:
-    """The lines of a screen of `columns` x `lines`, none longer. lines None: as many as there are hosts.
+    """The lines of a screen of `columns` x `lines`, none longer.
 
-    clock: what time it is, for people. note: shown last.
+    lines: None for what is no screen: as many as there are hosts, and without the keys. clock: what time it is, for
+    people. note: shown last.
     """
     if columns < _LEAST_COLUMNS or (lines is not None and lines < _LEAST_LINES):
         return [[(fit("too small", columns), "")]]
@@ -95,8 +96,9 @@ def compose(
         _counts(rows, picture.unicode, columns),
         [(f"{'host':<{width}}  {'cards':<{cells}}  GB used  sample", "bold")],
     ]
-    hidden = len(ordered) - len(visible)
-    foot = _legend(picture, note, f"{offset + 1}-{offset + len(visible)} of {len(ordered)}" if hidden else "")
+    keys = [] if lines is None else ["q: quit", f"s: by {picture.order}"]
+    place = f"{offset + 1}-{offset + len(visible)} of {len(ordered)}" if len(visible) < len(ordered) else ""
+    foot = _legend([*keys, place, shown(note, 200)], picture.unicode)
     return [_cut(line, columns) for line in [*head, *body, foot]]
 
 
@@ -226,13 +228,12 @@ def _memory(host: HostNow) -> str:
     return f"{amount(used)}/{amount(total)}"
 
 
-def _legend(picture: Picture, note: str, place: str) -> Line:
-    """Keys, which hosts these are and the note; what the marks mean comes last, for it can be cut."""
-    words = ["q: quit", f"s: by {picture.order}", *([place] if place else []), *([shown(note, 200)] if note else [])]
-    parts: Line = [("  ".join(words), "")]
+def _legend(words: Sequence[str], unicode: bool) -> Line:
+    """The words that there are; what the marks mean comes last, for it can be cut."""
+    parts: Line = [(f"{word}  ", "") for word in words if word]
     for state in _STATES:
-        mark, style = _mark(state, picture.unicode)
-        parts += [(f"  {mark}", style), (f" {state}", "dim")]
+        mark, style = _mark(state, unicode)
+        parts += [(mark, style), (f" {state}  ", "dim")]
     return parts
 
 

@@ -19,12 +19,12 @@ from gua.ledger.explained import CardAnswer, UserAnswer
 from gua.ledger.gaps import Background, Gap, gaps_of
 from gua.ledger.page import render_md, render_text
 from gua.ledger.render_explain import explain_page
-from gua.model import Reason, Tick, TickStatus
+from gua.model import Mig, Reason, Tick, TickStatus
 from gua.schemas import load_schema
 from gua.store.database import open_reader
 from gua.store.ledger import LifeRow
 from tests.agent.store.histories import History, with_window
-from tests.agent.store.opened import SetClock, report, stored, writing
+from tests.agent.store.opened import SetClock, report, steady, stored, writing
 from tests.agent.store.ticks import HOUR, MINUTE, MONDAY, card, holder, tick
 
 FIGURES = (*("card_s", "share_s", "shared_card_s", "states", "idle_held_card_s", "idle_held_long_card_s", "samples"),)
@@ -232,10 +232,36 @@ def test_the_schema_describes_the_fields_of_the_type(shape: Any) -> None:
     assert set(found["properties"]) == set(found["required"]) == set(shape.__annotations__)
 
 
+@pytest.mark.parametrize(
+    ("first", "wanted", "why", "told"),
+    [
+        ("cut", "MIG-1", "card_whole", "the card was not cut into MIG instances then"),
+        ("whole", "GPU-a", "in_instances", "the card was cut into MIG instances, each of which was seen"),
+    ],
+)
+def test_a_card_that_was_cut_or_whole_in_between_was_seen_as_the_other(
+    tmp_path: Path, first: str, wanted: str, why: str, told: str
+) -> None:
+    forms = {"whole": card("GPU-a", pci="0:1"), "cut": card("MIG-1", pci="0:1", mig=Mig("GPU-a", "1g.10gb"))}
+    begin, between = forms.pop(first), *forms.values()
+    ticks = [*steady(10, begin), *steady(20, between, start=10), *steady(30, begin, start=30)]
+    document = of_card(stored(tmp_path / "gua.db", ticks, interval_ms=MINUTE), MONDAY + 20 * MINUTE, wanted)
+    Draft202012Validator(load_schema("gua.explain.1")).validate(document)
+    gap = document["card"]["gap"]
+    assert (gap["since"], gap["until"], gap["why"]) == ("2026-03-02T00:10:00Z", "2026-03-02T00:30:00Z", why)
+    assert told in words(document)
+
+
 def test_a_gap_is_cut_where_its_reason_changes() -> None:
     lives = [LifeRow("daemon", 0, 100, "1"), LifeRow("daemon", 200, None, "1"), LifeRow("daemon", 400, None, "1")]
     background = Background(
-        known_from_ms=0, retired_ms=900, now_ms=1_000, pauses=[(500, 600)], lives=lives, cut=[(750, 780)]
+        known_from_ms=0,
+        retired_ms=900,
+        now_ms=1_000,
+        pauses=[(500, 600)],
+        lives=lives,
+        cut=[(750, 780)],
+        whole=[(780, 790)],
     )
     found = gaps_of((-50, 1_100), [(0, 100), (210, 300), (400, 480), (700, 740)], background)
     assert found == [
@@ -247,7 +273,8 @@ def test_a_gap_is_cut_where_its_reason_changes() -> None:
         Gap(600, 700, "not_sampled"),
         Gap(740, 750, "not_sampled"),
         Gap(750, 780, "in_instances"),
-        Gap(780, 900, "not_sampled"),
+        Gap(780, 790, "card_whole"),
+        Gap(790, 900, "not_sampled"),
         Gap(900, 1_000, "retired"),
         Gap(1_000, 1_100, "future"),
     ]

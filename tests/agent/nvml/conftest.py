@@ -11,6 +11,7 @@ import pytest
 from gua.clock import SystemClock
 from gua.model import CardReading, Snapshot
 from gua.nvml.client import WorkerClient
+from tests.agent.nvml.clients import Start
 from tests.nvml_stub import Card, Scene
 
 
@@ -20,6 +21,22 @@ def client(nvml_scene: Path) -> Iterator[WorkerClient]:
     client = WorkerClient(clock=SystemClock(), deadline_s=20.0)
     yield client
     client.close()
+
+
+@pytest.fixture
+def start(nvml_scene: Path) -> Iterator[Start]:
+    """Makes clients, with a deadline for a slow machine unless told; all are closed in the end."""
+    clients = []
+
+    def make(**options: object) -> WorkerClient:
+        clients.append(WorkerClient(clock=SystemClock(), **{"deadline_s": 20.0, **options}))  # type: ignore[arg-type]
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+        if client._unreaped is not None:
+            client._unreaped.kill()
 
 
 @pytest.fixture

@@ -47,6 +47,13 @@ def test_spare_columns_go_in_their_order_and_only_where_they_must() -> None:
     assert fit_table(wide, 1 + 8 + 5 + 2 * GAP - 1, PLAIN).headers == ("name", "hours")
 
 
+def test_columns_that_had_no_room_are_named_below_the_table() -> None:
+    wide = table("x" * 30, spare=(2, 0))
+    assert not fitted_lines(wide, 80, PLAIN)[-1].startswith("No room")
+    assert fitted_lines(wide, 22, PLAIN)[3:] == ["No room here for", "split."]
+    assert " ".join(fitted_lines(wide, 14, PLAIN)[3:]) == "No room here for split, #."
+
+
 @settings(max_examples=50)
 @given(st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=60), st.integers(34, 200))
 def test_no_line_is_wider_than_the_columns_whatever_the_name(name: str, columns: int) -> None:

@@ -28,6 +28,13 @@ def test_report_fits_the_width_it_was_given(width: int) -> None:
     assert max(map(wcswidth, text.splitlines())) <= width
 
 
+@pytest.mark.parametrize(("width", "drawn"), [(60, False), (80, True)])
+def test_marks_of_bars_are_explained_where_there_are_bars(width: int, drawn: bool) -> None:
+    cards = render_report(load("agent_report.json"), width=width).partition("3. Cards\n")[2].partition("\n4. ")[0]
+    assert ("▒ idle-held" in " ".join(cards.split())) is drawn
+    assert ("No room here for split." in cards) is not drawn
+
+
 def test_report_colours_only_when_asked() -> None:
     document = load("agent_report.json")
     assert "\x1b" not in render_report(document)

@@ -73,6 +73,18 @@ def test_a_card_that_is_whole_again_was_not_expected_while_it_was_cut(tmp_path: 
     assert found["coverage"]["unobserved_card_s"] == 0
 
 
+def test_instances_that_are_made_again_were_not_expected_while_their_card_was_whole(tmp_path: Path) -> None:
+    whole = card("GPU-whole", pci="0:1")
+    slices = [card(f"MIG-{n}", pci="0:1", mig=Mig("GPU-whole", "1g.10gb")) for n in range(2)]
+    found = hour(write(tmp_path, [*steady(10, *slices), *steady(30, whole, start=10), *steady(20, *slices, start=40)]))
+    assert {one["uuid"]: one["expected_card_s"] for one in found["cards"]} == {
+        "GPU-whole": 1_800,
+        "MIG-0": 1_800,
+        "MIG-1": 1_800,
+    }
+    assert found["coverage"]["unobserved_card_s"] == 0
+
+
 def test_two_mig_instances_at_one_address_are_two_cards_and_have_no_energy(tmp_path: Path) -> None:
     slices = [card(f"MIG-{n}", pci="0:1", mig=Mig("GPU-whole", "1g.10gb")) for n in range(2)]
     found = hour(write(tmp_path, steady(60, *slices)))

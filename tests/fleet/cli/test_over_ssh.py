@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 from tests.fleet.cli.test_commands import READY, _run
-from tests.fleet.ssh.sshd import Keys, Sshd, free_port, write_agent
+from tests.fleet.ssh.sshd import Keys, Sshd, closed_port, write_agent
 
 
 def test_doctor_over_ssh_with_the_variables_of_the_inventory(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     keys = Keys(tmp_path / "keys")
     agent, known = write_agent(tmp_path / "agent" / "gua", READY), tmp_path / "known_hosts"
-    with Sshd(tmp_path / "sshd", keys) as server:
+    with Sshd(tmp_path / "sshd", keys) as server, closed_port() as port:
         known.write_text(server.known_line())
         variables = {
             "number": 1,
@@ -26,7 +26,7 @@ def test_doctor_over_ssh_with_the_variables_of_the_inventory(tmp_path: Path) -> 
         }
         hosts = {
             "good": {"ansible_port": server.port},
-            "down": {"ansible_port": free_port()},
+            "down": {"ansible_port": port},
             "stranger": {"ansible_port": server.port, "ansible_ssh_private_key_file": str(keys.stranger)},
             "lost": {"ansible_port": server.port, "ansible_host": "{{ nowhere }}"},
         }

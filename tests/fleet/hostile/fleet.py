@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from tests.fleet.hostile.accounts import ACCOUNTS, can_have_accounts, shell_of, 
 from tests.fleet.hostile.agents import SICK, healthy_agent, sick_agent
 from tests.fleet.hostile.fakes import takes_only
 from tests.fleet.ssh import stalls
-from tests.fleet.ssh.sshd import Keys, Sshd, host
+from tests.fleet.ssh.sshd import Keys, Sshd, closed_port, host
 
 # host -> (outcome, what its reason must hold). One without a reason is healthy: its document has to arrive.
 EXPECTED: dict[str, tuple[str, str]] = {
@@ -159,9 +158,7 @@ class Builder:
             self._add_fake(name, conversation)
         for stage in ("auth", "open", "exec", "output"):
             self._add_fake(f"silent-at-{stage}", stalls.stalling(stage, self.host_key))
-        closed = self.stack.enter_context(socket.socket())
-        closed.bind(("127.0.0.1", 0))  # ours, so that nobody else can get it, but it never listens
-        self.add("port-closed", closed.getsockname()[1], self.good)
+        self.add("port-closed", self.stack.enter_context(closed_port()), self.good)
         self.add("no-such-name", 22, self.good, address="no-such-host.invalid")
 
     def shells(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from gua_fleet.errors import InventoryError
 from gua_fleet.inventory.load import Selection, load_inventory
+from gua_fleet.inventory.vault_pipes import read_pipes
 from gua_fleet.model import Host
 from gua_fleet.prompt import CannotAsk, ask_secret
 from gua_fleet.secrets import Secret
@@ -43,6 +44,17 @@ def pipe(text: str) -> Iterator[str]:
     os.close(writing)
     yield f"/dev/fd/{reading}"
     os.close(reading)
+
+
+@contextlib.contextmanager
+def named_pipe(name: str, text: str) -> Iterator[None]:
+    """One that a program writes the text into. text: as `printf` has it."""
+    os.mkfifo(name)
+    with subprocess.Popen(["/bin/sh", "-c", 'printf "$1" >"$2"', "sh", text, name]) as program:
+        try:
+            yield
+        finally:
+            program.kill()  # should nobody read from it
 
 
 @pytest.fixture
@@ -138,6 +150,19 @@ def test_a_password_may_come_through_a_pipe(inventory: str, with_id: bool) -> No
             selection = Selection(vault_password_files=(first, second))
         hosts = _hosts(inventory, selection)
     assert [host.skip_reason for host in hosts.values()] == [None] * 4
+
+
+def test_a_pipe_may_be_named_by_its_place_in_ones_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    with named_pipe("fifo", "pw"):
+        plain, ids, passwords = read_pipes((), ("dev@~/fifo",))
+    assert (plain, ids, {name: one.reveal for name, one in passwords.items()}) == ((), ("dev@prompt",), {"dev": "pw"})
+
+
+def test_what_is_no_text_in_a_pipe_is_refused_without_a_word_of_it() -> None:
+    said = pytest.raises(InventoryError, match=r"^the vault password from fifo is not UTF-8$")
+    with named_pipe("fifo", r"secret\377"), said:
+        read_pipes(("fifo",), ())
 
 
 def test_an_empty_pipe_is_named(inventory: str) -> None:

@@ -37,3 +37,11 @@ def sshd(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
     server = Sshd(tmp_path / "sshd", keys)
     with server:
         yield server
+
+
+@pytest.fixture
+def known(sshd: Sshd, tmp_path: Path) -> Path:
+    """A known_hosts with the key of `sshd`."""
+    file = tmp_path / "known_hosts"
+    file.write_text(sshd.known_line())
+    return file

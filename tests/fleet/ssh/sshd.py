@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -176,10 +177,12 @@ def _make_run_folder() -> None:
         Path("/run/sshd").mkdir(exist_ok=True)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """One at which nobody listens: it is ours meanwhile, so that nobody else can get it."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        yield int(closed.getsockname()[1])
 
 
 def host(server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tuple[str, ...], **more: object) -> Host:
@@ -191,11 +194,16 @@ def host(server: Sshd | int, keys: Keys, known_hosts: Path, command: Path | tupl
         "port": port,
         "user": getpass.getuser(),
         "identity_file": str(keys.client),
-        "ssh_options": {"userknownhostsfile": str(known_hosts), "globalknownhostsfile": "none"},
+        "ssh_options": ssh_options(known_hosts),
         "gua_command": command if isinstance(command, tuple) else (str(command),),
         **more,
     }
     return Host(**values)  # type: ignore[arg-type]
+
+
+def ssh_options(known_hosts: Path, **options: str) -> dict[str, str]:
+    """Of a host, as they are in an ssh_config of the machine or in the inventory's ssh arguments."""
+    return {"userknownhostsfile": str(known_hosts), "globalknownhostsfile": "none", **options}
 
 
 def write_agent(path: Path, body: str = "answer()") -> Path:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.model import Outcome
 from gua_fleet.probes.doctor import DOCTOR_PROBE
 from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.sweep import sweep
+from tests.fleet.ssh.asking import ask
 from tests.fleet.ssh.sshd import Keys, Sshd, host
 
 
@@ -38,11 +39,6 @@ def known(sshd: Sshd, bastions: list[Sshd], monkeypatch: pytest.MonkeyPatch, key
     return file
 
 
-def _ask(target: Host) -> HostResult:
-    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(timeout_s=60))
-    return result
-
-
 def _jump(servers: list[Sshd]) -> str:
     return ",".join(f"{getpass.getuser()}@127.0.0.1:{server.port}" for server in servers)
 
@@ -51,7 +47,7 @@ def _jump(servers: list[Sshd]) -> str:
 def test_gateway_of_so_many_hops_reaches_the_host(
     sshd: Sshd, bastions: list[Sshd], keys: Keys, agent: Path, known: Path, number: int
 ) -> None:
-    result = _ask(host(sshd, keys, known, agent, jump=_jump(bastions[:number])))
+    result = ask(host(sshd, keys, known, agent, jump=_jump(bastions[:number])))
     assert (result.outcome, result.detail) == (Outcome.OK, None)
 
 
@@ -60,9 +56,9 @@ def test_gateway_with_an_unknown_or_changed_key_is_refused(
 ) -> None:
     target = host(sshd, keys, known, agent, jump=_jump(bastions[:1]))
     known.write_text(sshd.known_line())
-    assert _ask(target).outcome is Outcome.HOST_KEY_UNKNOWN
+    assert ask(target).outcome is Outcome.HOST_KEY_UNKNOWN
     known.write_text(sshd.known_line() + bastions[0].known_line("host"))
-    result = _ask(target)
+    result = ask(target)
     assert result.outcome is Outcome.HOST_KEY_CHANGED
     assert (result.detail or "").startswith("through jump host 127.0.0.1: ")
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gua_fleet.model import Host, HostResult, Outcome
-from gua_fleet.probes.doctor import DOCTOR_PROBE
-from gua_fleet.ssh.settings import SweepSettings
-from gua_fleet.ssh.sweep import sweep
+from gua_fleet.model import Outcome
+from tests.fleet.ssh.asking import ask
 from tests.fleet.ssh.sshd import Keys, Sshd, host, needs_openssh
 
 _LINK_LOCAL = "20"  # scope in /proc/net/if_inet6
@@ -40,20 +38,15 @@ def _link_local() -> str | None:
 needs_ipv6 = pytest.mark.skipif(not _can_bind("::1"), reason="needs IPv6 on loopback")
 
 
-def _ask(target: Host, **settings: object) -> HostResult:
-    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(timeout_s=60, **settings))  # type: ignore[arg-type]
-    return result
-
-
 @needs_ipv6
 def test_sweep_reaches_a_host_by_its_ipv6_address(keys: Keys, agent: Path, tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
     with Sshd(tmp_path / "six", keys, address="::1") as server:
         known.write_text(server.known_line())
         target = host(server, keys, known, agent)
-        assert (target.address, _ask(target).outcome) == ("::1", Outcome.OK)
+        assert (target.address, ask(target).outcome) == ("::1", Outcome.OK)
         known.write_text(server.known_line("other_host"))
-        assert _ask(target).outcome is Outcome.HOST_KEY_CHANGED
+        assert ask(target).outcome is Outcome.HOST_KEY_CHANGED
 
 
 @needs_ipv6
@@ -61,7 +54,7 @@ def test_sweep_records_an_ipv6_host_as_ssh_does(keys: Keys, agent: Path, tmp_pat
     known = tmp_path / "known_hosts"
     with Sshd(tmp_path / "six", keys, address="::1") as server:
         options = {"userknownhostsfile": str(known), "globalknownhostsfile": "none", "hashknownhosts": "no"}
-        assert _ask(host(server, keys, known, agent, ssh_options=options), accept_new=True).outcome is Outcome.OK
+        assert ask(host(server, keys, known, agent, ssh_options=options), accept_new=True).outcome is Outcome.OK
         assert known.read_text() == server.known_line()
 
 
@@ -76,7 +69,7 @@ def test_sweep_reaches_an_ipv6_host_behind_a_jump_host(sshd: Sshd, keys: Keys, a
     options = {"-F": str(config), "userknownhostsfile": str(known), "globalknownhostsfile": "none"}
     with Sshd(tmp_path / "six", keys, address="::1") as server:
         known.write_text(server.known_line() + sshd.known_line())
-        result = _ask(host(server, keys, known, agent, jump=f"127.0.0.1:{sshd.port}", ssh_options=options))
+        result = ask(host(server, keys, known, agent, jump=f"127.0.0.1:{sshd.port}", ssh_options=options))
     assert (result.outcome, result.detail) == (Outcome.OK, None)
 
 
@@ -86,5 +79,5 @@ def test_sweep_reaches_a_host_by_its_link_local_address(keys: Keys, agent: Path,
     assert address is not None
     with Sshd(tmp_path / "local", keys, address=address) as server:
         known.write_text(server.known_line())
-        result = _ask(host(server, keys, known, agent))
+        result = ask(host(server, keys, known, agent))
     assert (result.outcome, result.detail) == (Outcome.OK, None)

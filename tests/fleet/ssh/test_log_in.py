@@ -7,18 +7,11 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gua_fleet.model import Host, HostResult, Outcome
-from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.model import Host, Outcome
 from gua_fleet.secrets import Secret
-from gua_fleet.ssh.settings import SweepSettings
-from gua_fleet.ssh.sweep import sweep
 from tests.fleet.ssh import stalls
+from tests.fleet.ssh.asking import ask
 from tests.fleet.ssh.sshd import Keys, Sshd, host
-
-
-def _ask(target: Host) -> HostResult:
-    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(timeout_s=60))
-    return result
 
 
 class _PasswordServer(paramiko.ServerInterface):
@@ -66,7 +59,7 @@ def _with(password: str | None, target: Host) -> Host:
 
 
 def test_password_that_was_given_before_lets_in(password_host: Host) -> None:
-    result = _ask(_with("sesame", password_host))
+    result = ask(_with("sesame", password_host))
     assert (result.outcome, result.detail) == (
         Outcome.UNREACHABLE,
         "the host refuses a session: Administratively prohibited",
@@ -74,7 +67,7 @@ def test_password_that_was_given_before_lets_in(password_host: Host) -> None:
 
 
 def test_wrong_password_is_named_and_not_shown(password_host: Host) -> None:
-    result = _ask(_with("hunter2", password_host))
+    result = ask(_with("hunter2", password_host))
     assert result.outcome is Outcome.AUTH_FAILED
     assert "the password" in (result.detail or "")
     assert "hunter2" not in repr(result)
@@ -86,8 +79,8 @@ def test_passphrase_that_was_given_before_opens_the_key(sshd: Sshd, keys: Keys, 
     locked = Keys(tmp_path).make("locked", "ed25519", passphrase="secret words")
     (tmp_path / "sshd" / "authorized_keys").write_text(locked.with_suffix(".pub").read_text())
     target = host(sshd, keys, known, agent, identity_file=str(locked), passphrase=Secret("secret words"))
-    assert _ask(target).outcome is Outcome.OK
-    wrong = _ask(host(sshd, keys, known, agent, identity_file=str(locked), passphrase=Secret("other words")))
+    assert ask(target).outcome is Outcome.OK
+    wrong = ask(host(sshd, keys, known, agent, identity_file=str(locked), passphrase=Secret("other words")))
     assert wrong.outcome is Outcome.AUTH_FAILED
     assert "the passphrase given does not open it" in (wrong.detail or "")
 
@@ -109,7 +102,7 @@ def test_certificate_beside_a_key_is_offered_before_the_key_alone(
     with Sshd(tmp_path / "trusting", keys, f"TrustedUserCAKeys {trusted}", "AuthorizedPrincipalsFile none") as server:
         known.write_text(server.known_line())
         target = host(server, keys, known, agent, identity_file=str(certified), user="root")
-        result = _ask(target)
+        result = ask(target)
     assert (result.outcome, result.detail) == (Outcome.OK, None)
 
 
@@ -119,4 +112,4 @@ def test_key_with_a_certificate_that_nobody_trusts_is_still_let_in_by_itself(
     known = tmp_path / "known_hosts"
     known.write_text(sshd.known_line())
     (tmp_path / "sshd" / "authorized_keys").write_text(certified.with_suffix(".pub").read_text())
-    assert _ask(host(sshd, keys, known, agent, identity_file=str(certified))).outcome is Outcome.OK
+    assert ask(host(sshd, keys, known, agent, identity_file=str(certified))).outcome is Outcome.OK

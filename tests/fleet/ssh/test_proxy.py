@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gua_fleet.model import Host, HostResult, Outcome
-from gua_fleet.probes.doctor import DOCTOR_PROBE
+from gua_fleet.model import Host, Outcome
 from gua_fleet.ssh.proxy import proxy_argv
-from gua_fleet.ssh.settings import SweepSettings
-from gua_fleet.ssh.sweep import sweep
 from gua_fleet.ssh.target import target_from_options
 from tests.fleet.ssh import stalls
-from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, needs_openssh
+from tests.fleet.ssh.asking import ask
+from tests.fleet.ssh.sshd import Keys, Sshd, closed_port, host, needs_openssh
 
 
 @pytest.fixture
@@ -44,11 +42,6 @@ def _jump(keys: Keys, bastion: Sshd, known: Path, tmp_path: Path, key: str = "cl
     return {"jump": f"{getpass.getuser()}@127.0.0.1:{bastion.port}", "ssh_options": options}
 
 
-def _ask(target: Host, **settings: object) -> HostResult:
-    (result,) = sweep([target], DOCTOR_PROBE, SweepSettings(**settings))  # type: ignore[arg-type]
-    return result
-
-
 def _proxies() -> set[int]:
     """Our children called `ssh`, zombies too. By parent, not by thread: a thread's children outlive it."""
     return {int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _is_proxy(stat)}
@@ -66,7 +59,7 @@ def test_sweep_through_a_jump_host_gives_the_document_and_leaves_no_child(
     sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
     before = _proxies()
-    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    result = ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
     assert (result.outcome, result.detail) == (Outcome.OK, None)
     deadline = time.monotonic() + 60
     while _proxies() - before:
@@ -78,7 +71,7 @@ def test_sweep_unknown_key_of_the_jump_host_is_refused(
     sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
     known.write_text(sshd.known_line())
-    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    result = ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
     assert result.outcome is Outcome.HOST_KEY_UNKNOWN
     assert f"127.0.0.1]:{bastion.port}: its host key is not on file" in (result.detail or "")
 
@@ -87,7 +80,7 @@ def test_sweep_changed_key_of_the_jump_host_is_refused_even_with_accept_new(
     sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
     known.write_text(sshd.known_line() + bastion.known_line("host"))
-    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), accept_new=True)
+    result = ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), accept_new=True)
     assert result.outcome is Outcome.HOST_KEY_CHANGED
 
 
@@ -108,16 +101,16 @@ def test_sweep_every_jump_host_of_a_chain_is_checked(
     user = getpass.getuser()
     settings["jump"] = ",".join(f"{user}@127.0.0.1:{server.port}" for server in (*outer, bastion))
     target = host(sshd, keys, known, agent, **settings)
-    assert _ask(target).outcome is Outcome.HOST_KEY_UNKNOWN
+    assert ask(target).outcome is Outcome.HOST_KEY_UNKNOWN
     known.write_text(known.read_text() + "".join(server.known_line() for server in outer))
-    result = _ask(target)
+    result = ask(target)
     assert (result.outcome, result.detail) == (Outcome.OK, None)
 
 
 def test_sweep_jump_host_that_lets_nobody_in_is_auth_failed(
     sshd: Sshd, bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
-    result = _ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path, key="stranger")))
+    result = ask(host(sshd, keys, known, agent, **_jump(keys, bastion, known, tmp_path, key="stranger")))
     assert result.outcome is Outcome.AUTH_FAILED
     assert "Permission denied" in (result.detail or "")
 
@@ -125,7 +118,8 @@ def test_sweep_jump_host_that_lets_nobody_in_is_auth_failed(
 def test_sweep_target_closed_behind_the_jump_host_is_unreachable(
     bastion: Sshd, keys: Keys, agent: Path, known: Path, tmp_path: Path
 ) -> None:
-    result = _ask(host(free_port(), keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
+    with closed_port() as port:
+        result = ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)))
     assert result.outcome is Outcome.UNREACHABLE
     assert "Connection refused" in (result.detail or "")
 
@@ -135,7 +129,7 @@ def test_sweep_target_silent_behind_the_jump_host_is_a_timeout(
 ) -> None:
     with stalls.serving(stalls.silent) as port:
         started_s = time.monotonic()
-        result = _ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), timeout_s=3.0)
+        result = ask(host(port, keys, known, agent, **_jump(keys, bastion, known, tmp_path)), timeout_s=3.0)
         assert time.monotonic() - started_s < 9  # less than the connect limit of ten
     assert result.outcome_text == "timeout:connect"
 
@@ -148,11 +142,11 @@ def test_sweep_proxy_command_is_run_with_its_tokens(sshd: Sshd, keys: Keys, agen
         "copy(s.recv, lambda d: os.write(1, d))"
     )
     command = f'{shlex.quote(sys.executable)} -c "{relay}" %h %p'
-    assert _ask(host(sshd, keys, known, agent, proxy_command=command)).outcome is Outcome.OK
+    assert ask(host(sshd, keys, known, agent, proxy_command=command)).outcome is Outcome.OK
 
 
 def test_sweep_proxy_command_that_fails_is_unreachable_in_its_own_words(keys: Keys, known: Path) -> None:
-    result = _ask(host(22, keys, known, ("x",), proxy_command="sh -c 'echo no way >&2; exit 3'"))
+    result = ask(host(22, keys, known, ("x",), proxy_command="sh -c 'echo no way >&2; exit 3'"))
     assert result.outcome is Outcome.UNREACHABLE
     assert "no way" in (result.detail or "")
 
@@ -161,7 +155,7 @@ def test_sweep_user_that_means_something_to_a_shell_gets_no_proxy_command(
     keys: Keys, known: Path, tmp_path: Path
 ) -> None:
     user, planted = f"a;touch {tmp_path}/planted", tmp_path / "planted"
-    result = _ask(host(22, keys, known, ("x",), proxy_command="echo %r", user=user))
+    result = ask(host(22, keys, known, ("x",), proxy_command="echo %r", user=user))
     assert (result.outcome, planted.exists()) == (Outcome.UNREACHABLE, False)
     assert "cannot stand for %r in its proxy command" in (result.detail or "")
 
@@ -183,8 +177,8 @@ def test_sweep_chain_of_jump_hosts_tells_what_the_one_in_trouble_says(
     sshd: Sshd, bastion: Sshd, keys: Keys, known: Path, tmp_path: Path
 ) -> None:
     through = _jump(keys, bastion, known, tmp_path)
-    dead = f"127.0.0.1:{free_port()}"
-    target = host(sshd, keys, known, tmp_path / "gua", **{**through, "jump": f"{through['jump']},{dead}"})
-    result = _ask(target, timeout_s=60)
+    with closed_port() as dead:
+        jump = f"{through['jump']},127.0.0.1:{dead}"
+        result = ask(host(sshd, keys, known, tmp_path / "gua", **{**through, "jump": jump}))
     assert result.outcome is Outcome.UNREACHABLE
     assert (result.detail or "").endswith("connect failed: Connection refused, stdio forwarding failed")

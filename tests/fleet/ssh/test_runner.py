@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,15 +24,18 @@ def attempt(sshd: Sshd, keys: Keys, tmp_path: Path) -> Iterator[Attempt]:
         yield attempt
 
 
-def test_what_came_is_not_kept_behind_the_answer(attempt: Attempt) -> None:
-    gc.disable()
-    try:
-        answer = Connector(accept_new=False).ask(attempt, ["/bin/echo", "all"], cap_bytes=1000)
-        left = [each.take() for each in gc.get_objects() if isinstance(each, Output)]
-    finally:
-        gc.enable()
+def test_what_came_is_not_kept_behind_the_answer(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Output] = []
+
+    class Noted(Output):
+        def __init__(self, *words: Any) -> None:
+            super().__init__(*words)
+            made.append(self)
+
+    monkeypatch.setattr("gua_fleet.ssh.runner.Output", Noted)
+    answer = Connector(accept_new=False).ask(attempt, ["/bin/echo", "all"], cap_bytes=1000)
     assert answer == Answer(0, b"all\n", b"")
-    assert not any(left)
+    assert [each.take() for each in made] == [b"", b""]
 
 
 def test_a_command_that_ends_before_it_was_given_its_input_has_answered(

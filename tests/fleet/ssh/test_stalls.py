@@ -18,7 +18,7 @@ from gua_fleet.secrets import Secret
 from gua_fleet.ssh.settings import SweepSettings
 from gua_fleet.ssh.sweep import sweep
 from tests.fleet.ssh import stalls
-from tests.fleet.ssh.sshd import Keys, Sshd, free_port, host, write_agent
+from tests.fleet.ssh.sshd import Keys, Sshd, closed_port, host, ssh_options, write_agent
 
 # What is promised is half a second after the deadline. The library's own limits, which end a stall where the deadline
 # does not, are 15 s and more: both together stay well below that unless this machine is busy, see `patience`.
@@ -114,8 +114,8 @@ def test_sweep_server_that_speaks_no_ssh_is_unreachable(
 
 
 def test_sweep_nobody_listens_is_unreachable(keys: Keys, known: Path) -> None:
-    port = free_port()
-    (result,) = sweep([host(port, keys, known, ("x",))], DOCTOR_PROBE, SweepSettings())
+    with closed_port() as port:
+        (result,) = sweep([host(port, keys, known, ("x",))], DOCTOR_PROBE, SweepSettings())
     assert (result.outcome, result.detail) == (Outcome.UNREACHABLE, f"127.0.0.1 port {port}: connection refused")
 
 
@@ -164,11 +164,9 @@ def test_sweep_library_call_that_never_returns_costs_its_host_only(
     assert (hung.outcome_text, healthy.outcome_text) == ("timeout:connect", "ok")
 
 
-def test_sweep_silence_after_the_banner_is_a_timeout_whichever_limit_is_met_first(
-    keys: Keys, known: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gua_fleet.ssh.handshake.CONNECT_LIMIT_S", 1.0)
+def test_sweep_silence_after_the_banner_is_a_timeout_whichever_limit_is_met_first(keys: Keys, known: Path) -> None:
+    options = ssh_options(known, connecttimeout="1")
     with stalls.serving(stalls.banner_then_silence) as port:
-        hosts = [host(port, keys, known, ("x",), name=f"h{n}") for n in range(12)]
+        hosts = [host(port, keys, known, ("x",), name=f"h{n}", ssh_options=options) for n in range(12)]
         results = sweep(hosts, DOCTOR_PROBE, SweepSettings(timeout_s=60))
     assert {result.outcome_text for result in results} == {"timeout:connect"}

@@ -10,22 +10,15 @@ import pytest
 from gua_fleet.store.database import open_store
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
-from tests.fleet.store.postgres import Postgres, missing
+from tests.fleet.store.postgres import Postgres, running_postgres
 from tests.fleet.store.pulling import NOW_MS
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """Started once for all tests of this process."""
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
-    server = Postgres()
-    try:
-        server.start()
+    with running_postgres() as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture

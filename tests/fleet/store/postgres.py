@@ -11,8 +11,11 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
+
+import pytest
 
 _PREFIX = "gua-pg-"
 _SET_PDEATHSIG = 1
@@ -129,6 +132,20 @@ class Postgres:
 def _end_with_parent() -> None:
     """Runs in the child, after it has become the other account: that would clear it."""
     ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGQUIT)
+
+
+@contextlib.contextmanager
+def running_postgres() -> Iterator[Postgres]:
+    """A server while it is needed; where none can be had the test is skipped."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    server = Postgres()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
 
 
 def clear_left_behind() -> None:

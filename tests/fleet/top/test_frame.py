@@ -109,6 +109,12 @@ def test_a_small_terminal_still_tells_every_figure_and_the_way_out() -> None:
     assert (last[3].split()[0], last[8].split()[0]) == ("h294", "h299")
 
 
+def test_a_picture_that_is_no_screen_tells_what_the_marks_mean_and_no_keys() -> None:
+    found = rows(result("a", "active"))
+    assert text(found, lines=None)[-1] == "# active  = idle-held  . truly-idle  ? unknown"
+    assert text(found, lines=9)[-1] == "q: quit  s: by name  # active  = idle-held  . truly-idle  ? unknown"
+
+
 def test_a_host_without_a_card_did_answer_and_one_left_alone_did_not() -> None:
     bare, away = HostResult(Host("a", "a"), Outcome.NO_GPU, "x"), HostResult(Host("b", "b"), Outcome.MAINTENANCE, "y")
     assert text(rows(bare, away))[0] == "gua-fleet top  12:00:00  2 hosts, 1 answered"

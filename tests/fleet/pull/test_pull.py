@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import shlex
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,45 +12,22 @@ import pytest
 
 from gua_fleet.ask import exit_status
 from gua_fleet.errors import StoreUnusable
-from gua_fleet.model import Host, Outcome
-from gua_fleet.pull import Pulled, PullSettings, pull_hosts
-from gua_fleet.ssh.settings import SweepSettings
+from gua_fleet.model import Outcome
+from gua_fleet.pull import Pulled
 from gua_fleet.store import session as session_module
 from gua_fleet.store.database import open_store
 from gua_fleet.store.histories import histories
 from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
-from tests.agent.export.exporting import stored_rows
 from tests.agent.export.test_stream import history
+from tests.fleet.pull.hosts import assert_kept, local, pulled, real_agent, script
 from tests.fleet.ssh.cutter import Cutter
-from tests.fleet.ssh.sshd import REPOSITORY, Keys, Sshd, find_sshd, host
+from tests.fleet.ssh.sshd import Keys, Sshd, find_sshd, host
 from tests.fleet.store.killing import LEAST_REVS, kill_in_mid_pull
-from tests.fleet.store.postgres import Postgres, missing
-from tests.fleet.store.pulling import NOW_MS, as_kept, day_rows, kept_rows, present
+from tests.fleet.store.postgres import Postgres
+from tests.fleet.store.pulling import NOW_MS, day_rows, present
 
 pytestmark = pytest.mark.processes
-
-# Chunks of a few rows, so that there are many in a small history.
-_AGENT = """#!/bin/sh
-export PYTHONPATH={agent} PYTHONDONTWRITEBYTECODE=1
-exec {python} -c 'import sys
-import gua.export.stream as stream
-stream.CHUNK_ROWS = 40
-from gua.cli.main import main
-sys.exit(main(sys.argv[1:]))' "$@" --db {database}
-"""
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return history(tmp_path_factory.mktemp("host") / "gua.db")
-
-
-@pytest.fixture(autouse=True)
-def _clean_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -72,54 +47,6 @@ def known(tmp_path: Path, sshd: Sshd) -> Path:
     path = tmp_path / "known_hosts"
     path.write_text(sshd.known_line())
     return path
-
-
-@pytest.fixture
-def agent(tmp_path: Path, database: Path) -> Path:
-    return real_agent(tmp_path / "gua", database)
-
-
-def real_agent(path: Path, database: Path) -> Path:
-    return script(
-        path,
-        _AGENT.format(
-            agent=shlex.quote(str(REPOSITORY / "agent")),
-            python=shlex.quote(sys.executable),
-            database=shlex.quote(str(database)),
-        ),
-    )
-
-
-def script(path: Path, text: str) -> Path:
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
-def local(name: str, agent: Path, **more: object) -> Host:
-    return Host(name, name, connection="local", gua_command=(str(agent),), **more)  # type: ignore[arg-type]
-
-
-def pulled(
-    session: Session, place: Place, *hosts: Host, timeout_s: float = 60.0, forks: int = 32, **settings: object
-) -> Pulled:
-    asking = SweepSettings(forks, timeout_s)
-    return pull_hosts(hosts, session, place, PullSettings(raw_ms=None, **settings), asking)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(path=tmp_path / "fleet.db")
-
-
-@pytest.fixture
-def session(place: Place) -> Iterator[Session]:
-    with open_store(place, now_ms=NOW_MS) as opened:
-        yield opened
-
-
-def assert_kept(session: Session, name: str, database: Path) -> None:
-    assert kept_rows(session, present(session, name).id) == as_kept(stored_rows(database))
 
 
 def test_every_host_has_its_outcome_and_none_costs_another_its_history(
@@ -258,19 +185,6 @@ def test_killed_in_mid_pull_again_and_again_nothing_is_lost_or_doubled(
         assert pulled(session, place, local(name, agent)).results[0].outcome is Outcome.OK
         assert_kept(session, name, database)
         assert day_rows(session, present(session, name).id) == day_rows(session, present(session, "unbroken").id)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
-    server = Postgres()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
 
 
 def test_a_postgresql_that_is_restarted_in_mid_pull_costs_nothing(

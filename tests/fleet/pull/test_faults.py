@@ -19,12 +19,12 @@ from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
 from tests.agent.export.exporting import NONCE, export, stored_rows
 from tests.agent.export.test_stream import history
+from tests.fleet.pull.hosts import assert_kept, local, pulled, real_agent, script
 from tests.fleet.ssh.sshd import REPOSITORY
 from tests.fleet.store.killing import PATHS, pulling_program
-from tests.fleet.store.postgres import Postgres, missing
+from tests.fleet.store.postgres import Postgres
 from tests.fleet.store.pulling import NOW_MS, as_kept, day_rows, kept_rows, present
 from tests.fleet.store.test_lies import Tables, retold
-from tests.fleet.test_pull import assert_kept, local, pulled, real_agent, script
 
 pytestmark = pytest.mark.processes
 
@@ -48,48 +48,14 @@ while True:
 """
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return history(tmp_path_factory.mktemp("host") / "gua.db")
-
-
-@pytest.fixture(autouse=True)
-def _clean_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-
-
-@pytest.fixture
-def agent(tmp_path: Path, database: Path) -> Path:
-    return real_agent(tmp_path / "gua", database)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(path=tmp_path / "fleet.db")
-
-
-@pytest.fixture
-def session(place: Place) -> Iterator[Session]:
-    with open_store(place, now_ms=NOW_MS) as opened:
-        yield opened
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
-def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Without a store in it."""
     if request.param == "sqlite":
-        yield Place(path=tmp_path / "new.db")
-        return
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
-    server = Postgres()
-    try:
-        server.start()
-        yield Place(url=server.url)
-    finally:
-        server.close()
+        return Place(path=tmp_path / "new.db")
+    server: Postgres = request.getfixturevalue("postgres")
+    server.clear()
+    return Place(url=server.url)
 
 
 def test_two_controllers_that_pull_one_fleet_into_one_new_store_double_nothing(
