@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 from gua.clock import SystemClock
 from gua_fleet.ask import exit_status
@@ -12,13 +13,16 @@ from gua_fleet.cli.common import add_fleet_options, read_inventory, seconds, swe
 from gua_fleet.cli.store import add_store_option, store_place
 from gua_fleet.cli.view import add_view_options, check_output, show
 from gua_fleet.config import FleetConfig
-from gua_fleet.model import Outcome
+from gua_fleet.errors import StoreUnusable
+from gua_fleet.model import HostResult, Outcome
 from gua_fleet.progress import watched
 from gua_fleet.pull import PullSettings, pull_hosts
 from gua_fleet.show import one_line
 from gua_fleet.store.asked import note_outcomes
-from gua_fleet.store.database import open_store
+from gua_fleet.store.database import open_store, store_errors
+from gua_fleet.store.place import Place
 from gua_fleet.store.retention import remove_raw_of
+from gua_fleet.store.session import Session
 from gua_fleet.view_pull import pull_view
 
 _MS = 1000
@@ -62,13 +66,28 @@ def run(options: argparse.Namespace) -> int:
             pulled = pull_hosts(
                 inventory.hosts, session, place, settings, sweep_settings(options), progress=progress, notice=_notice
             )
-        if pulled.store_error is None:
-            note_outcomes(session, pulled.results, clock.now_ms())
-            silent = [result.host.name for result in pulled.results if result.outcome is not Outcome.OK]
-            remove_raw_of(session, silent, clock.now_ms(), raw_ms)
+        failure = None if pulled.store_error else _look_after(session, place, pulled.results, clock.now_ms(), raw_ms)
     elapsed_s = time.monotonic() - started_s
     show(pull_view(pulled, store=str(place), elapsed_s=elapsed_s, rollups_only=options.rollups_only), options)
+    if failure is not None:
+        raise failure
     return int(exit_status(pulled.results, options.allow_missing))
+
+
+def _look_after(
+    session: Session, place: Place, results: Sequence[HostResult], now_ms: int, raw_ms: int
+) -> StoreUnusable | None:
+    """Note who answered, and let go what is too old of those who did not. Gives what went wrong with the store, which
+    must not cost the word on what came.
+    """
+    silent = [result.host.name for result in results if result.outcome is not Outcome.OK]
+    try:
+        with store_errors(place):
+            note_outcomes(session, results, now_ms)
+            remove_raw_of(session, silent, now_ms, raw_ms)
+    except StoreUnusable as exc:
+        return exc
+    return None
 
 
 def _notice(line: str) -> None:

@@ -276,7 +276,15 @@ def test_an_answer_found_long_after_the_deadline_is_none(nvml_scene: Path) -> No
     try:
         warm(client, nvml_scene)
         Scene(cards=(Card("GPU-a", util=5, rules=(Delay(UTIL, 1500),)),)).save(nvml_scene)
-        threading.Timer(0.3, lambda: setattr(clock, "later_s", 3600.0)).start()
+        child = client._child
+        assert child is not None
+
+        def jump() -> None:  # once the sample has begun
+            while (at := child._progress.read()) is None or at.call != UTIL:
+                time.sleep(0.01)
+            clock.later_s = 3600.0
+
+        threading.Thread(target=jump, daemon=True).start()
         assert client.sample().unresponsive
         # A real suspension moves the child's clock, too; one that is an hour behind would seem to hang in every call.
         clock.later_s = 0.0

@@ -116,3 +116,20 @@ def test_settings_name_the_store_and_a_newer_one_is_refused(tmp_path: Path, inve
     assert "was written by a newer gua-fleet (schema 99, this one knows 1): update gua-fleet here" in said.stderr
     assert connection.execute("SELECT rev FROM history").fetchall() == before
     connection.close()
+
+
+def test_a_store_that_fails_when_all_is_in_ends_with_2_and_costs_no_word_on_what_came(
+    tmp_path: Path, inventory: Path
+) -> None:
+    store = tmp_path / "fleet.db"
+    options = ("-i", str(inventory), "--limit", "good", "--store", str(store))
+    assert run(tmp_path, *options).returncode == 0
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE UPDATE OF asked_ms ON host BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+        )
+    said = run(tmp_path, *options)
+    assert said.returncode == 2
+    assert said.stdout.startswith("1 of 1 host pulled")
+    assert "disk is full: make room there" in said.stderr
+    assert "Traceback" not in said.stderr
