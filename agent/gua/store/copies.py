@@ -115,14 +115,19 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _take_rights(handle: int, status: os.stat_result) -> None:
-    """The database's owner, group and mode; a group that cannot be given gets no rights."""
-    mode = stat.S_IMODE(status.st_mode)
-    with contextlib.suppress(OSError):  # only root may
-        os.fchown(handle, status.st_uid, -1)
-    try:
-        os.fchown(handle, -1, status.st_gid)
-    except OSError:
-        mode &= 0o707
+    """The database's owner, group and mode; a group that cannot be given gets no rights.
+
+    What is right already is not asked for: the agent's unit allows no change of owner, not even to the same one.
+    """
+    mode, own = stat.S_IMODE(status.st_mode), os.fstat(handle)
+    if own.st_uid != status.st_uid:
+        with contextlib.suppress(OSError):  # only root may
+            os.fchown(handle, status.st_uid, -1)
+    if own.st_gid != status.st_gid:
+        try:
+            os.fchown(handle, -1, status.st_gid)
+        except OSError:
+            mode &= 0o707
     os.fchmod(handle, mode)
 
 

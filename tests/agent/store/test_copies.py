@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gua.errors import DatabaseUnusable
+from gua.store.copies import keep_copy
 from gua.store.retention import DAY_MS, Retention
 from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import SetClock, report, stored, writing
@@ -56,6 +57,22 @@ def test_before_its_schema_changes_a_database_is_copied_with_its_rights(tmp_path
     assert content(copy) == before
     whose = [(status.st_uid, status.st_gid, status.st_mode) for status in (copy.stat(), path.stat())]
     assert whose[0] == whose[1]
+
+
+def _refused(*_: int) -> None:
+    raise PermissionError(1, "as where a unit filters the call")
+
+
+def test_where_no_owner_may_be_changed_the_group_reads_the_copy_if_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_database(tmp_path)
+    path.chmod(0o640)
+    monkeypatch.setattr("os.fchown", _refused)
+    assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o640
+    if os.geteuid() == 0:
+        os.chown(path, -1, 65534)
+        assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_new_database_and_one_up_to_date_are_not_copied(tmp_path: Path) -> None:
