@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from gua_fleet.model import HostResult
+from gua_fleet.probes.probe import is_of_other_major
+from gua_fleet.protocol import Verdict, judge
 from gua_fleet.render import Cell
 from gua_fleet.view import Section, View
 from gua_fleet.view_hosts import name_list, silent_section
@@ -27,6 +30,22 @@ def doctor_view(results: Sequence[HostResult], document: Mapping[str, Any], *, v
     )
 
 
+def with_protocol(document: Mapping[str, Any], results: Sequence[HostResult]) -> dict[str, Any]:
+    """The document of all hosts' answers, each with whether this gua-fleet can read its agent."""
+    hosts = [{**host, "protocol": asdict(verdict_of(result))} for host, result in zip(document["hosts"], results)]
+    return {**document, "hosts": hosts}
+
+
+def verdict_of(result: HostResult) -> Verdict:
+    """Whether this gua-fleet can read the agent there, by what it says of itself; an older one says nothing."""
+    if result.document is not None:
+        agent = result.document.get("agent")
+        return judge(agent["documents"], agent["version"]) if agent else judge(None, None)
+    if is_of_other_major(result):
+        return Verdict(False, result.detail or "")
+    return Verdict(None, f"not known: {result.outcome_text}")
+
+
 def finding_rows(results: Sequence[HostResult], *, verbose: bool) -> list[tuple[Cell, ...]]:
     """`12 hosts: persistence mode is off` and so on, worst first, then what most hosts have."""
     grouped: dict[tuple[str, str, str, str | None], list[str]] = {}
@@ -42,7 +61,7 @@ def finding_rows(results: Sequence[HostResult], *, verbose: bool) -> list[tuple[
 
 def headline(results: Sequence[HostResult]) -> str:
     """`3 hosts: 1 ready, 1 not ready (b), 1 did not answer (c)`."""
-    ready = [r.host.name for r in results if is_ready(r)]
+    ready = [r.host.name for r in results if is_ready(r) and sounds_ready(r)]
     not_ready = [r.host.name for r in results if not sounds_ready(r)]
     silent = [r.host.name for r in results if r.failed]
     left_out = len(results) - len(ready) - len(not_ready) - len(silent)
@@ -58,15 +77,22 @@ def is_ready(result: HostResult) -> bool:
 
 
 def sounds_ready(result: HostResult) -> bool:
-    """Whether it did not say that it is not ready."""
-    return result.document is None or is_ready(result)
+    """Whether it did not say that it is not ready, nor that it writes what we cannot read."""
+    return result.document is None or (is_ready(result) and verdict_of(result).readable is not False)
 
 
 def _checks(results: Sequence[HostResult], *, verbose: bool) -> Iterator[tuple[HostResult, Mapping[str, Any]]]:
     for result in results:
-        for check in result.document["checks"] if result.document else ():
+        for check in (*result.document["checks"], _agent_check(result)) if result.document else ():
             if verbose or check["status"] not in ("ok", "skip"):
                 yield result, check
+
+
+def _agent_check(result: HostResult) -> Mapping[str, Any]:
+    """Our own finding of an agent that answered."""
+    verdict = verdict_of(result)
+    status = "fail" if verdict.readable is False else "warn" if verdict.cure else "ok"
+    return {"id": "agent", "status": status, "summary": verdict.summary, "cure": verdict.cure}
 
 
 def _flat(results: Sequence[HostResult], *, verbose: bool) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,7 @@ from typing import Any, Optional
 
 from gua.errors import GuaError
 from gua_fleet.agent_wheel import find_checkout, make_agent_wheel, run_pip
+from gua_fleet.protocol import judge, wheel_documents
 
 # A host needs while a release is built: the archive, its wheels, and their content (six times as much) with byte code.
 _NEEDED_TIMES = 14
@@ -178,6 +179,16 @@ def _own(cache: Path) -> None:
     cache.chmod(0o700)
 
 
+def _refuse_unreadable(wheel: Path) -> None:
+    """Raise WheelhouseUnavailable for an agent that this gua-fleet could not read once it runs everywhere."""
+    try:
+        verdict = judge(wheel_documents(wheel), _version(wheel))
+    except (zipfile.BadZipFile, IndexError) as exc:
+        raise WheelhouseUnavailable(f"{wheel} is no wheel: name another with gua_wheel") from exc
+    if not verdict.readable:
+        raise WheelhouseUnavailable(f"{wheel.name}: {verdict.summary}: deploy it with the gua-fleet of its own version")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry of `python -m gua_fleet.wheelhouse`. Prints JSON; a failure is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="gua_fleet.wheelhouse", description="Make wheelhouses.")
@@ -191,6 +202,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with (options.cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two deployments at once must not fill the same house
             wheel = options.wheel or make_agent_wheel(find_checkout(), options.cache / "wheels")
+            if options.wheel and options.fleet is None:
+                _refuse_unreadable(wheel)
             houses = {line: make_wheelhouse(line, wheel, options.cache, options.fleet) for line in options.python}
     except (GuaError, OSError) as exc:
         sys.stderr.write(f"wheelhouse: {exc}\n")

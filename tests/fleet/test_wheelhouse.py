@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gua_fleet import wheelhouse
+from gua_fleet.protocol import READS
 from gua_fleet.wheelhouse import WheelhouseUnavailable, is_intact, lock_of, main, make_wheelhouse, release_name
 
 
@@ -153,6 +154,25 @@ def test_the_cache_is_ours_alone(
     capsys.readouterr()
     assert main(["--python", "3.11", "--cache", str(cache)]) == 1
     assert capsys.readouterr().err.startswith(f"wheelhouse: {cache} belongs to another user: ")
+
+
+def test_a_pinned_wheel_whose_agent_this_controller_cannot_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wheelhouse, "run_pip", fetch_pip)
+    names = [f"gua/schemas/{one.replace('/', '.')}.schema.json" for one in READS]
+    newer = [name.replace("report.1", "report.2") for name in names]
+    for version, brings, status in (("1.2", names, 0), ("2.0", newer, 1), ("0.1", [], 1)):
+        wheel = make_wheel(tmp_path / f"gua_fleet-{version}-py3-none-any.whl", dict.fromkeys(brings, "{}"))
+        assert main(["--python", "3.11", "--cache", str(tmp_path / "cache"), "--wheel", str(wheel)]) == status
+    _, newer_said, none_said = capsys.readouterr().err.splitlines()
+    assert newer_said.startswith("wheelhouse: gua_fleet-2.0-py3-none-any.whl: agent 2.0 writes gua.report/2; this gua")
+    assert newer_said.endswith("reads gua.report/1: deploy it with the gua-fleet of its own version")
+    assert "agent 0.1 writes no gua.doctor/1, " in none_said
+    (tmp_path / "gua_fleet-3.0-py3-none-any.whl").write_text("torn")
+    torn = tmp_path / "gua_fleet-3.0-py3-none-any.whl"
+    assert main(["--python", "3.11", "--cache", str(tmp_path / "cache"), "--wheel", str(torn)]) == 1
+    assert capsys.readouterr().err == f"wheelhouse: {torn} is no wheel: name another with gua_wheel\n"
 
 
 def test_the_requirements_name_the_agents_own_wheel_with_its_hash(

@@ -16,6 +16,14 @@ EXITS_WHERE_MARKED = {
     "gua/cli/daemon.py": f"import os, gua; os.path.exists({MARK!r}) and open({MARK!r}).read() == gua.__version__ "
     "and os._exit(1)"
 }
+# Brings the database to a schema that this version does not know; its doctor, a program of its own, does not either.
+WRITES_A_NEWER_SCHEMA = {
+    "gua/cli/daemon.py": "from gua.store import database, migrations, version; "
+    "migrations.STEPS += (lambda connection: connection.execute('CREATE TABLE later (x)'),); "
+    "database.SCHEMA_VERSION = migrations.SCHEMA_VERSION = version.SCHEMA_VERSION = version.SCHEMA_VERSION + 1"
+}
+# A controller of which the agents are too old.
+READS_LATER_REPORTS = {"gua_fleet/cli/doctor.py": "from gua_fleet import protocol; protocol.READS = ('gua.report/2',)"}
 DIES_AFTER_5_S = {"gua/cli/daemon.py": "import os, threading; threading.Timer(5, os._exit, (1,)).start()"}
 IS_UNHEALTHY = {
     "gua/cli/doctor.py": "import gua.doctor.host as host; "
@@ -43,3 +51,11 @@ def _with_first_line(text: str, line: str) -> str:
     changed, times = re.subn(r'(^def run\(.*?\n    """.*?"""\n)', rf"\1    {line}\n", text, flags=re.S | re.M)
     assert times == 1, "the module has no function `run` with a docstring"
     return changed
+
+
+def rename_schema(wheel: Path, old: str, new: str) -> None:
+    """Make the agent of a wheel one that writes a document of another number: `report.1`, `report.2`."""
+    unchanged = wheel.rename(wheel.with_suffix(".old"))
+    with zipfile.ZipFile(unchanged) as source, zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            target.writestr(name.replace(f"gua/schemas/gua.{old}.", f"gua/schemas/gua.{new}."), source.read(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from gua_fleet.cli.main import COMMANDS
 from tests.lab.deployment import Run, Site
 from tests.lab.harness import Lab
 from tests.lab.host import HostFailed, LabHost
+from tests.lab.releases import READS_LATER_REPORTS, alter_wheel
 from tests.nvml_stub.scene import Card, Scene
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -107,6 +109,7 @@ def test_a_rehearsal_changes_nothing_and_a_second_run_neither(tower: Tower) -> N
     deployed = tower.controller("--diff", "-vvv")
     assert (deployed.status, deployed.result("tower")) == (0, "deployed"), deployed.output
     assert deployed.changed["tower"] == rehearsed.changed["tower"]
+    assert "not known of gpu01, gpu02" in deployed.rows["tower"][-1]  # the one has no agent yet, the other is not there
     assert "PRIVATE KEY" not in rehearsed.output + deployed.output
     again = tower.controller()
     assert (again.status, again.changed["tower"], again.result("tower")) == (0, 0, "unchanged"), again.output
@@ -187,6 +190,25 @@ def test_what_cannot_work_is_refused_and_the_services_keep_what_they_had(tower: 
     assert (run.status, run.result("tower")) == (2, "failed"), run.output
     assert "YAML" in run.rows["tower"][-1]
     assert tower.host.run(*kept) == before
+
+
+@pytest.mark.lab_full
+def test_a_release_that_cannot_read_the_agents_is_not_switched_to_unless_that_is_asked_for(
+    tower: Tower, tmp_path: Path
+) -> None:
+    running = tower.host.run("readlink", "/opt/gua-fleet/current")
+    later = alter_wheel(tower.wheel, tmp_path, "0.9.9", READS_LATER_REPORTS)
+    refused = tower.play("controller.yml", wheel=later)
+    assert (refused.status, refused.result("tower")) == (2, "failed"), refused.output
+    assert "could not read gpu01: agent " in refused.rows["tower"][-1]
+    assert "writes gua.report/1; this gua-fleet 0.9.9 reads gua.report/2: upgrade the agent" in refused.output
+    assert tower.host.run("readlink", "/opt/gua-fleet/current") == running
+    assert tower.job("gua-fleet-free") == "success"
+    taken = tower.play("controller.yml", wheel=later, gua_controller_allow_unreadable="true")
+    assert (taken.status, taken.result("tower")) == (0, "deployed"), taken.output
+    assert "not known of gpu02" in taken.rows["tower"][-1]
+    back = tower.controller(gua_controller_allow_downgrade="true")
+    assert (back.status, tower.host.run("readlink", "/opt/gua-fleet/current")) == (0, running), back.output
 
 
 @pytest.mark.lab_full

@@ -17,7 +17,14 @@ from tests.lab.deployment import QUICK, Installed, Site, history, look, paths
 from tests.lab.full import FULL
 from tests.lab.harness import Lab
 from tests.lab.host import LabHost
-from tests.lab.releases import DIES_AFTER_5_S, EXITS, IS_UNHEALTHY, alter_wheel
+from tests.lab.releases import (
+    DIES_AFTER_5_S,
+    EXITS,
+    IS_UNHEALTHY,
+    WRITES_A_NEWER_SCHEMA,
+    alter_wheel,
+    rename_schema,
+)
 
 pytestmark = FULL
 
@@ -59,6 +66,44 @@ def test_what_does_not_come_up_is_taken_back(
     # the good one goes on as if nothing had been
     again = site.play("deploy.yml")
     assert (again.status, again.changed["atlas"]) == (0, 0), again.output
+
+
+def test_a_history_that_the_newer_agent_has_changed_is_told_with_its_copy_and_the_docs_way_back_works(
+    site: Site, atlas: LabHost, tmp_path: Path
+) -> None:
+    before = look(atlas)
+    run = site.play("deploy.yml", wheel=alter_wheel(site.wheel, tmp_path, "0.9.9", WRITES_A_NEWER_SCHEMA))
+    assert (run.status, run.result("atlas")) == (2, "rolled back"), run.output
+    (copy,) = atlas.run("sh", "-c", "ls /var/lib/gua | grep schema").split()
+    assert "was put back, and IS NOT WELL: " in run.output
+    assert atlas.run("readlink", "/opt/gua/current").strip() == before.release
+    assert f"update gua here; or go on from {copy}" in atlas.run("journalctl", "-u", "gua-agent", "--no-pager")
+    assert atlas.run("stat", "-c", "%U:%G %a", f"/var/lib/gua/{copy}") == atlas.run(
+        "stat", "-c", "%U:%G %a", "/var/lib/gua/gua.db"
+    )
+    # as docs/store.md tells it
+    atlas.run("systemctl", "stop", "gua-agent")
+    aside = "cd /var/lib/gua && mkdir -m 700 newer && mv gua.db gua.db-* newer/ ; cp -p"
+    atlas.run("sh", "-c", f"{aside} {copy} gua.db")
+    again = site.play("deploy.yml")
+    assert (again.status, again.result("atlas")) == (0, "deployed"), again.output
+    assert look(atlas).version == before.version
+    atlas.run("rm", "-r", "/var/lib/gua/newer", f"/var/lib/gua/{copy}")
+
+
+def test_an_agent_that_this_controller_could_not_read_is_refused_before_anything_is_changed(
+    site: Site, atlas: LabHost, tmp_path: Path
+) -> None:
+    before, releases = look(atlas), atlas.run("ls", "/opt/gua/releases")
+    wheel = alter_wheel(site.wheel, tmp_path, "0.9.9")
+    rename_schema(wheel, "report.1", "report.2")
+    run = site.play("deploy.yml", wheel=wheel)
+    assert (run.status, run.result("atlas")) == (2, "failed"), run.output
+    assert "agent 0.9.9 writes gua.report/2; this gua-fleet" in run.rows["atlas"][-1]
+    assert (look(atlas), atlas.run("ls", "/opt/gua/releases")) == (before, releases)
+    looked = site.play("preflight.yml")
+    assert (looked.status, looked.result("atlas"), looked.changed["atlas"]) == (0, "ready", 0), looked.output
+    assert f"atlas: agent {site.version} is read by this gua-fleet {site.version}" in looked.output
 
 
 def test_a_rehearsal_on_an_installed_host_tells_what_would_change(site: Site, atlas: LabHost, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from gua import __version__
 from gua.cli.report import read_report
 from gua.location import Location
+from gua.schemas import DOCUMENTS
 from gua.units import to_iso
 from gua_fleet.anonymous import without_names
 from gua_fleet.ask import ask_inventory
@@ -118,8 +120,11 @@ def fleet_doctor() -> str:
     off = _check("persistence", "warn", "persistence mode is off", "`nvidia-smi -pm 1`, or nvidia-persistenced")
     old = _check("driver", "fail", "the kernel has driver 550.90, the library is 560.35", "reboot, or load the module")
     found = {"gpu01": [off], "gpu02": [off], "gpu03": [off, old], "gpu04": []}
+    agent = {"version": __version__, "documents": DOCUMENTS}
     results = [
-        HostResult(Host(name, name), Outcome.OK, document={"ready": old not in checks, "checks": checks})
+        HostResult(
+            Host(name, name), Outcome.OK, document={"ready": old not in checks, "checks": checks, "agent": agent}
+        )
         for name, checks in found.items()
     ]
     return rendered_view(doctor_view(results, {}, verbose=False), "table", 80)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+from gua import __version__
 from gua.clock import Clock
 from gua.cloud.config import FILE_NAME
 from gua.collect import Sampler
@@ -24,6 +25,7 @@ from gua.identity.proc import ProcFs
 from gua.location import Location
 from gua.model import Reason, Snapshot
 from gua.pci import is_gpu_less, read_nvidia_devices, sysfs_root
+from gua.schemas import DOCUMENTS
 from gua.units import to_iso
 
 SCHEMA = "gua.doctor/1"
@@ -169,6 +171,7 @@ def to_document(checks: Sequence[Check], now_ms: int) -> dict[str, Any]:
         "schema": SCHEMA,
         "generated_at": to_iso(now_ms),
         "ready": all(check.status != FAIL for check in checks),
+        "agent": {"version": __version__, "documents": sorted(DOCUMENTS)},
         "checks": [
             {
                 "id": check.id,

@@ -20,6 +20,9 @@ NAMES = (
     "gua.import.1",
 )
 
+# The same as documents name themselves: what a program that reads this agent must know.
+DOCUMENTS = tuple("{0}/{2}".format(*name.rpartition(".")) for name in NAMES)
+
 
 def load_schema(name: str) -> dict[str, Any]:
     """The schema of one of NAMES."""

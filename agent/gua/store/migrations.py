@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 from peewee import SqliteDatabase
 
+from gua.errors import DatabaseUnusable
 from gua.store.connection import connection_of
+from gua.store.copies import CopyFailed, keep_copy
+from gua.store.files import is_damage
 from gua.store.migration_2 import pack_samples
 from gua.store.models import MODELS, Migration
 from gua.store.packing import GPU_SAMPLE_VIEW
 from gua.store.version import APPLICATION_ID, SCHEMA_VERSION, check_version
+
+logger = logging.getLogger(__name__)
 
 # What a new database has beside its tables. Holds that are open change each tick; an index over the closed ones only
 # is never touched by that.
@@ -28,7 +35,10 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (pack_samples,)
 
 
 def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:
-    """Bring the schema up to date. Raises DatabaseUnusable when it is newer than this program."""
+    """Bring the schema up to date; before the first step a copy is kept, which an older gua can go on from.
+
+    Raises DatabaseUnusable: newer than this program, or no copy can be kept; then nothing was changed.
+    """
     with database.atomic("IMMEDIATE"):
         version = check_version(connection_of(database), path)
         if version == 0:
@@ -38,8 +48,20 @@ def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:
         with database.atomic("IMMEDIATE"):
             # another process may have been faster
             if check_version(connection_of(database), path) == number:
+                if number == version:
+                    _keep_copy(path, number, now_ms)
                 STEPS[number - 1](connection_of(database))
                 _record(database, number + 1, now_ms)
+
+
+def _keep_copy(path: str, version: int, now_ms: int) -> None:
+    try:
+        copy = keep_copy(Path(path), version, now_ms)
+    except CopyFailed as exc:
+        if isinstance(exc.__cause__, sqlite3.DatabaseError) and is_damage(exc.__cause__):
+            raise exc.__cause__ from None  # who opened it moves it aside
+        raise DatabaseUnusable(str(exc)) from exc
+    logger.info("%s: schema %d becomes %d; %s is the copy of before", path, version, SCHEMA_VERSION, copy)
 
 
 def _create(database: SqliteDatabase) -> None:

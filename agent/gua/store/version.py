@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from gua.errors import DatabaseOfPredecessor, DatabaseUnusable
+from gua.store.copies import way_back
 
 # "gua1" in ASCII: tells our files from other programs' and from the predecessor's.
 APPLICATION_ID = 0x67756131
@@ -32,6 +34,7 @@ def check_version(connection: sqlite3.Connection, path: str) -> int:
     if version > SCHEMA_VERSION:
         raise DatabaseUnusable(
             f"{path} was written by a newer gua (schema {version}, this one knows {SCHEMA_VERSION}): update gua here"
+            + way_back(Path(path), SCHEMA_VERSION)
         )
     return version
 

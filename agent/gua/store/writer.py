@@ -17,6 +17,7 @@ from peewee import PeeweeException, SqliteDatabase
 from gua.errors import DatabaseDamaged, DatabaseReplaced, DatabaseUnusable
 from gua.model import CardTick, KnownDevice, Rule, Tick
 from gua.store.connection import connection_of, first_error, never, patiently
+from gua.store.copies import KEPT_MS, drop_before, find_copies
 from gua.store.expiry import expire_slot, old_slot
 from gua.store.files import is_damage
 from gua.store.retention import Retention, believed_now_ms, old_ticks, remove_ticks
@@ -58,6 +59,7 @@ class StoreWriter:
     ) -> None:
         self.moved_aside = moved_aside
         self._retention = retention
+        self._copies = find_copies(Path(str(database.database)))  # none is made while this one writes
         self._wal = WalWatch(str(database.database))
         self._database = database
         self._session = Session(connection_of(database))
@@ -214,6 +216,8 @@ class StoreWriter:
             now_ms = believed_now_ms(self._session, self._now_ms(), self._interval_ms)
             ticks = [] if now_ms is None else old_ticks(self._session, now_ms - retention.raw_ms)
             slot = None if ticks or now_ms is None else old_slot(self._session, now_ms - retention.user_ms)
+        if now_ms is not None:
+            self._copies = drop_before(self._copies, now_ms - KEPT_MS)
         if ticks:
             with self._transaction():
                 remove_ticks(self._session, ticks)

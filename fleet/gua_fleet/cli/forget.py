@@ -8,7 +8,7 @@ import sys
 from gua.clock import SystemClock
 from gua.errors import UsageError
 from gua_fleet.cli.common import add_config_option
-from gua_fleet.cli.store import add_store_option, store_place
+from gua_fleet.cli.store import add_store_option, store_place, tell_copies
 from gua_fleet.cli.view import add_view_options, check_output, show
 from gua_fleet.host_names import complete_hosts
 
@@ -41,4 +41,5 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(
             "the next pull brings it back as long as the inventory has it; `store vacuum` frees the space\n"
         )
+        tell_copies(place)
     return 0

@@ -7,7 +7,7 @@ import sys
 
 from gua.clock import SystemClock
 from gua_fleet.cli.common import add_config_option
-from gua_fleet.cli.store import add_store_option, store_place
+from gua_fleet.cli.store import add_store_option, store_place, tell_copies
 from gua_fleet.cli.view import add_view_options, check_output, show
 
 
@@ -33,4 +33,5 @@ def run(options: argparse.Namespace) -> int:
         forgot = forget_user(session, options.user, options.config.users, now_ms)
     show(forget_user_view(options.user, forgot, place=str(place)), options)
     sys.stderr.write("the hosts themselves still have it: see `user_retention` of their settings\n")
+    tell_copies(place)
     return 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
+from gua.store.copies import find_copies
 from gua_fleet.store.place import Place, find_place
 
 
@@ -21,3 +23,11 @@ def add_store_option(parser: Any) -> None:
 def store_place(options: argparse.Namespace) -> Place:
     """The store that the options and settings name. Raises StoreUnusable."""
     return find_place(options.store)
+
+
+def tell_copies(place: Place) -> None:
+    """Say on standard error which copies of the store still have what was just removed from it."""
+    copies = find_copies(place.path) if place.path is not None else []
+    if copies:
+        names = ", ".join(str(copy.path) for copy in copies)
+        sys.stderr.write(f"the store as it was before its schema changed still has it, for 30 days: remove {names}\n")

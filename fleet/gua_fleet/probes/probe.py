@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from gua.errors import FrameError
 from gua.frames import NO_FRAME, unwrap_document
-from gua_fleet.model import Document, Host, Outcome
+from gua_fleet.model import Document, Host, HostResult, Outcome
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import DEFAULT_AGENT
 from gua_fleet.probes.shape import Misshapen, check_shape
@@ -26,6 +27,8 @@ _SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `
 
 # Of a line that is quoted, more than is ever shown.
 _LINE_BYTES = 4096
+# How `_schema_mismatch` begins where only the number is another.
+_OTHER_MAJOR = re.compile(r"answers with (gua\.[a-z-]+)/\d+, this gua-fleet reads \1/")
 _CURE = "; ask again, or run the agent there by hand to see what it prints"
 
 
@@ -108,6 +111,11 @@ class Probe:
         if _last_line(answer.stderr):
             return Reading(Outcome.AGENT_ERROR, f"exit status {answer.exit_status}{quoted}")
         return Reading(Outcome.BAD_OUTPUT, f"{why}, exit status {answer.exit_status}{quoted}")
+
+
+def is_of_other_major(result: HostResult) -> bool:
+    """Whether the agent answered as it should, with a document of another major number than we read."""
+    return result.outcome is Outcome.BAD_OUTPUT and bool(_OTHER_MAJOR.match(result.detail or ""))
 
 
 def _no_number(word: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from peewee import Database, PeeweeException, PostgresqlDatabase, SqliteDatabase
 
 from gua.filesystem import is_network_path
+from gua.store.copies import KEPT_MS, drop_before, find_copies
 from gua_fleet.errors import StoreMissing, StoreUnusable
 from gua_fleet.store.migrations import PG_SCHEMA, SCHEMA_VERSION, check_version, migrate
 from gua_fleet.store.place import Place
@@ -35,11 +36,13 @@ def open_store(place: Place, *, now_ms: int, create: bool = True) -> Iterator[Se
     with store_errors(place):
         session = Session(_open(place, create=create))
         try:
-            if not create and check_version(session, str(place)) == 0:
+            if not create and check_version(session, place) == 0:
                 raise StoreMissing(_missing(place))
             if not session.is_sqlite:
                 _enter_schema(session)
-            migrate(session, str(place), now_ms)
+            migrate(session, place, now_ms)
+            if place.path is not None:
+                drop_before(find_copies(place.path), now_ms - KEPT_MS)
             yield session
         finally:
             session.close()
@@ -55,11 +58,16 @@ def open_to_read(place: Place, *, now_ms: int) -> Iterator[Session]:
     with store_errors(place):
         session = _reading_session(place)
         try:
-            version = check_version(session, str(place))
+            version = check_version(session, place)
             if version == 0:
                 raise StoreMissing(_missing(place))
             if version < SCHEMA_VERSION:  # the one time that reading needs the right to write
-                migrate(session, str(place), now_ms)
+                if place.path is not None and not may_write(place.path):
+                    raise StoreUnusable(
+                        f"{place} was written by an older gua-fleet, and this user may only read it: let its owner run "
+                        "`gua-fleet store info` with this one"
+                    )
+                migrate(session, place, now_ms)
             yield session
             session.check_unchanged()
         finally:

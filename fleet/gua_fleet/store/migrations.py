@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from peewee import Model
 
+from gua.store.copies import CopyFailed, keep_copy, way_back
 from gua_fleet.errors import StoreUnusable
 from gua_fleet.store.models import MODELS, Migration
+from gua_fleet.store.place import Place
 from gua_fleet.store.session import Session
 
 # What the last of STEPS makes.
@@ -25,23 +28,43 @@ PG_SCHEMA = "gua_fleet"
 _LOCK = 0x67756166
 
 
-def migrate(session: Session, where: str, now_ms: int) -> None:
-    """Bring the schema up to date. Raises StoreUnusable where it is newer than this program, or not ours."""
+def migrate(session: Session, place: Place, now_ms: int) -> None:
+    """Bring the schema up to date; before the first step a copy of a file is kept, and of a server's it is said.
+
+    Raises StoreUnusable: newer than this program, not ours, or no copy can be kept; then nothing was changed.
+    """
     with session.writing():
         _lock(session)
-        version = check_version(session, where)
+        version = check_version(session, place)
         if version == 0:
             _create(session)
             _record(session, SCHEMA_VERSION, now_ms)
     for number in range(max(version, 1), SCHEMA_VERSION):
         with session.writing():
             _lock(session)
-            if check_version(session, where) == number:  # another process may have been faster
+            if check_version(session, place) == number:  # another process may have been faster
+                if number == version:
+                    _tell(f"{place}: schema {number} becomes {SCHEMA_VERSION}; {_copy(place, number, now_ms)}")
                 STEPS[number - 1](session)
                 _record(session, number + 1, now_ms)
 
 
-def check_version(session: Session, where: str) -> int:
+def _copy(place: Place, version: int, now_ms: int) -> str:
+    """Keep a copy, and say where; of a server's database the backups are its administrator's."""
+    if place.path is None:
+        return "no copy is made of a PostgreSQL database: its backups are its administrator's"
+    try:
+        return f"the copy of before is {keep_copy(place.path, version, now_ms)}"
+    except CopyFailed as exc:
+        raise StoreUnusable(str(exc)) from exc
+
+
+def _tell(line: str) -> None:
+    """On standard error: it happens once in a store's life, under whichever command comes first."""
+    sys.stderr.write(f"store: {line}\n")
+
+
+def check_version(session: Session, where: Place) -> int:
     """The schema version; 0 when nothing is in it yet. Raises StoreUnusable: not ours, or of a newer program."""
     tables = set(session.database.get_tables(None if session.is_sqlite else PG_SCHEMA))
     if not tables:
@@ -57,7 +80,7 @@ def check_version(session: Session, where: str) -> int:
     if version > SCHEMA_VERSION:
         raise StoreUnusable(
             f"{where} was written by a newer gua-fleet (schema {version}, this one knows {SCHEMA_VERSION}): "
-            "update gua-fleet here"
+            f"update gua-fleet here{way_back(where.path, SCHEMA_VERSION) if where.path else ''}"
         )
     return int(version)
 

@@ -93,6 +93,32 @@ def test_doctor_json_is_one_document_with_every_host(tmp_path: Path) -> None:
     assert document["hosts"][1]["document"] is None
 
 
+OLDER = """
+sys.stdout.write(frame({"schema": "gua.doctor/1", "generated_at": "2026-03-02T12:00:10Z", "ready": True, "checks": []}))
+"""
+NEWER = """
+later = [one for one in DOCUMENTS if one != "gua.report/1"] + ["gua.report/2"]
+answer(agent={"version": "9.1", "documents": later})
+"""
+
+
+def test_doctor_names_the_agents_that_this_program_cannot_read_and_those_it_does_not_know(tmp_path: Path) -> None:
+    inventory = str(_inventory(tmp_path, {"a": READY, "b": NEWER, "c": OLDER, "d": None}))
+    done = _run(tmp_path, "doctor", "--hosts", inventory, "--json", "--allow-missing", "1")
+    assert done.returncode == 1
+    told = {host["name"]: host["protocol"] for host in json.loads(done.stdout)["hosts"]}
+    assert {name: one["readable"] for name, one in told.items()} == {"a": True, "b": False, "c": None, "d": None}
+    assert told["b"]["summary"].startswith("agent 9.1 writes gua.report/2; this gua-fleet ")
+    assert told["b"]["cure"] == "upgrade gua-fleet here"
+    schema = json.loads(files("gua_fleet.schemas").joinpath("gua.fleet-doctor.1.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads(done.stdout))
+    table = _run(tmp_path, "doctor", "--hosts", inventory, "--format", "csv").stdout
+    assert [line.split(",")[3:5] for line in table.splitlines() if ",agent," in line] == [
+        ["fail", "agent"], ["warn", "agent"],
+    ]  # fmt: skip
+    assert "4 hosts: 2 ready, 1 not ready (b), 1 did not answer (d)" in _run(tmp_path, "doctor", "-i", inventory).stdout
+
+
 def test_doctor_nobody_answers_exits_3(tmp_path: Path) -> None:
     assert _run(tmp_path, "doctor", "--hosts", str(_inventory(tmp_path, {"d": None}))).returncode == 3
 

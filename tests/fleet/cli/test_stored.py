@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gua.clock import SystemClock
+from gua.store.copies import keep_copy
 from gua_fleet.store.database import open_store
 from gua_fleet.store.place import Place
 from tests.agent.store.opened import steady, stored
@@ -188,6 +190,16 @@ def test_user_is_forgotten(command: Command, store: str, inventory: str) -> None
     assert (again.status, "ada was not named here; the time is now" in again.out) == (0, True)
     report = command("report", "-i", inventory, "--from", "store", "--store", store, "--json", *WINDOW)
     assert [user["user"] for user in report.document["users"]] == ["(expired)"]
+
+
+def test_what_was_copied_before_a_change_of_the_schema_is_named(command: Command, store: str) -> None:
+    assert "still has it, for" not in command("forget-user", "ada", "--store", store).err
+    copy = keep_copy(Path(store), 1, SystemClock().now_ms())
+    for words in (("forget-user", "bo"), ("forget", "gpu02")):
+        said = command(*words, "--store", store)
+        assert (said.status, f"still has it, for 30 days: remove {copy}\n" in said.err) == (0, True)
+    rehearsed = command("forget", "gpu01", "--dry-run", "--store", store)
+    assert (rehearsed.status, "still has it" in rehearsed.err) == (0, False)
 
 
 def test_store_is_looked_after(command: Command, store: str) -> None:

@@ -216,11 +216,13 @@ def write_agent(path: Path, body: str = "answer()") -> Path:
 import json, os, sys, time
 sys.path.insert(0, {str(REPOSITORY / "agent")!r})
 from gua.frames import wrap_document
+from gua.schemas import DOCUMENTS
 nonce = sys.argv[sys.argv.index("--frame") + 1]
 def frame(document):
     return wrap_document(json.dumps(document), nonce)
 def answer(**more):
     document = {{"schema": "gua.doctor/1", "generated_at": "2026-03-02T12:00:10Z", "ready": True, "checks": []}}
+    document["agent"] = {{"version": "0.1.0", "documents": DOCUMENTS}}
     document["arguments"] = sys.argv[1:]
     sys.stdout.write(frame({{**document, **more}}))
 {body}
