@@ -15,6 +15,7 @@ from gua.cloud.server_url import check_server_url
 from gua.cloud.token import Token
 from gua.errors import ConfigError, EnrolmentForbidden, NotEnrolled, UsageError
 from gua.host import read_machine_id
+from gua.open_file import open_at_once
 from gua.text import shown
 
 MODE = 0o600
@@ -115,8 +116,7 @@ def _fields(text: str) -> Mapping[str, Any]:
 
 def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> str:
     try:
-        # Not blocking: opening a pipe would wait for somebody to write into it
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open_at_once(path) as file:
             _check_rights(file, path, warn, repair=repair)
             return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):

@@ -20,6 +20,7 @@ from typing import Any, Optional, TypedDict
 from gua.clock import Clock
 from gua.cloud.config import CloudConfig, load_config, named
 from gua.errors import EnrolmentForbidden, GuaError, NotEnrolled
+from gua.open_file import open_at_once
 from gua.text import shown
 from gua.units import MS_PER_SECOND, format_duration, parse_time_ms, to_iso
 
@@ -147,9 +148,8 @@ def load_heard(database: Path) -> Optional[Heard]:
     """What is kept; None where nothing is, or nothing that can be read."""
     try:
         # A pipe or a link to a device in its place must not hold anybody up
-        handle = os.open(heard_path(database), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            return parse_heard(file.read(_LARGEST_BYTES)) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+        with open_at_once(heard_path(database), os.O_NOFOLLOW) as file:
+            return parse_heard(file.read(_LARGEST_BYTES)) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None
 
