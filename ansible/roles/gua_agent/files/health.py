@@ -134,7 +134,7 @@ def describe_board(board):
         return ""
     age_s = board["last_accepted_age_s"]
     if age_s is None:
-        return "last accepted never"
+        return f"none accepted since {board['none_since']}" if board.get("none_since") else "last accepted not known"
     number, unit = next(
         (abs(age_s) / size, unit)
         for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
