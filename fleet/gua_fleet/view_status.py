@@ -144,7 +144,8 @@ def _document(result: HostResult, host: HostNow) -> dict[str, Any]:
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     status = row["document"] or {}
-    return {**row, **status, **status.get("last_day", {}), **(status.get("board") or {})}
+    # What we say ourselves comes last: a host may put any name into its own words
+    return {**(status.get("board") or {}), **status.get("last_day", {}), **status, **row}
 
 
 def _row(row: Mapping[str, Any], host: HostNow) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.view_doctor import doctor_view
 from tests.fleet.cli.conftest import Command
 from tests.fleet.cli.reporting import fleet_of, write_state
 
@@ -322,3 +324,23 @@ def test_top_for_programs_tells_what_is_known_now_from_what_was(tmp_path: Path, 
     assert set(first) == set(schema["properties"]["hosts"]["items"]["properties"]), "every field is described"
     assert [(card["state"], card["was"]) for card in first["cards"]] == [("active", "active"), (None, "truly-idle")]
     assert (gone["outcome"], gone["cards"]) == ("agent-missing", [])
+
+
+def test_no_host_puts_itself_under_another_name_in_a_csv(tmp_path: Path, command: Command) -> None:
+    """A host may add any field to what it says."""
+    as_another = {"name": "b", "outcome": "timeout:connect", "agent_version": "9.9", "cards": 64, "sampling": False}
+    board = dict.fromkeys(("last_accepted_at", "last_accepted_age_s", "failing_since", "reason")) | as_another
+    day = {"expected_card_s": 100.0, "observed_card_s": 50.0, "unknown_card_s": 0.0, **as_another}
+    hosts = fleet_of(tmp_path, {"a": [IDLE]})
+    write_state(tmp_path, "a", [], status=own_word(store_id="a", board=board, last_day=day))
+    [row] = csv.DictReader(io.StringIO(command("status", "--hosts", hosts, "--format", "csv").out))
+    told = [row[name] for name in ("name", "outcome", "agent_version", "cards", "sampling")]
+    assert told == ["a", "ok", "0.2.0", "1", "1"]
+
+
+def test_no_check_of_a_host_counts_as_another_hosts() -> None:
+    check = {"id": "nvml", "status": "fail", "summary": "gone", "cure": None, "details": {}}
+    lies = {**check, "host": "b", "outcome": "unreachable", "ready": True, "check": "none"}
+    result = HostResult(Host("a", "a"), Outcome.OK, document={"ready": False, "checks": [lies]})
+    [row] = doctor_view([result], {}, verbose=False).flat
+    assert [row[name] for name in ("host", "outcome", "ready", "check")] == ["a", "ok", False, "nvml"]
