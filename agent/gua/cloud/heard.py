@@ -121,7 +121,8 @@ class HeardKeeper:
             if str(exc) != self._trouble:
                 logger.warning("%s is not written: %s", named(heard_path(self._database)), exc.strerror)
             self._trouble = str(exc)
-            forget_heard(self._database)  # better nothing than what is true no more
+            if not isinstance(exc, FileNotFoundError):  # ours was taken for one that was left behind
+                forget_heard(self._database)  # better nothing than what is true no more
         else:
             self._trouble = ""
 
@@ -170,9 +171,10 @@ def _open_beside(beside: Path) -> int:
     try:
         return os.open(beside, flags, _MODE)
     except FileExistsError:
-        if abs(time.time() - beside.lstat().st_mtime) < _KEEP_S:
-            raise  # another one is at it right now
-        beside.unlink()
+        with contextlib.suppress(FileNotFoundError):  # the other one is done
+            if abs(time.time() - beside.lstat().st_mtime) < _KEEP_S:
+                raise  # another one is at it right now
+            beside.unlink()
         return os.open(beside, flags, _MODE)
 
 

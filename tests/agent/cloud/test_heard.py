@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from gua.cloud.heard import (
     forget_heard,
     heard_path,
     is_silent,
+    load_heard,
     read_board,
     to_board,
 )
@@ -185,6 +187,20 @@ def test_what_a_killed_program_left_is_used_up_and_nothing_piles_up(
     keeper.accepted(elsewhere)
     assert board_of(elsewhere, database, clock.now_ms())["last_accepted_age_s"] == 0.0
     assert os.listdir(database.parent) == ["board.json"]
+
+
+def test_several_that_push_at_once_never_leave_it_missing_or_say_a_word(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    def push() -> int:
+        for _ in range(500):
+            HeardKeeper(database, clock).accepted(elsewhere)
+        return sum(load_heard(database) is None for _ in range(500))
+
+    keeper.accepted(elsewhere)
+    with ThreadPoolExecutor(4) as pool:
+        missed = [one.result() for one in [pool.submit(push) for _ in range(4)]]
+    assert (missed, caplog.records) == ([0] * 4, [])
 
 
 def kept(**changed: Any) -> str:
