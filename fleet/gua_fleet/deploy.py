@@ -48,8 +48,13 @@ def playbook_command(name: str, inventory: Sequence[str], arguments: Sequence[st
     return [sys.executable, "-m", "ansible", "playbook", *inventory, str(playbook), *arguments]
 
 
-def playbook_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What Ansible runs with: the site's own ansible.cfg where there is one, else the one beside our playbooks."""
+def playbook_environment(name: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What Ansible runs the playbook of command `name` with: the site's own ansible.cfg, else the one beside our own.
+
+    An inventory that cannot be read is a failure, as it is for every other command of ours.
+    """
+    environment = {} if name in WITHOUT_HOSTS else {"ANSIBLE_INVENTORY_UNPARSED_FAILED": "true"}
+    environment |= environ
     if any(config.is_file() for config in ansible_configs(environ)):
-        return dict(environ)
-    return {**environ, "ANSIBLE_CONFIG": str(playbook_folder(find_checkout()) / "ansible.cfg")}
+        return environment
+    return {**environment, "ANSIBLE_CONFIG": str(playbook_folder(find_checkout()) / "ansible.cfg")}
