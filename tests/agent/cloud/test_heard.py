@@ -103,6 +103,20 @@ def test_failing_is_told_since_it_began_and_why_without_any_secret(
     assert board_of(enrolment, database, clock.now_ms())["failing_since"] is None
 
 
+def test_a_defect_of_ours_is_a_failing_push_too(
+    board: Board, enrolment: CloudConfig, database: Path, keeper: HeardKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*arguments: Any) -> None:
+        raise ZeroDivisionError(AGENT_TOKEN)
+
+    client = BoardClient(board.url)
+    monkeypatch.setattr(client, "push", defect)
+    with pytest.raises(ZeroDivisionError):
+        StateSender(enrolment, client, lambda line: None, keeper=keeper).send(STATE)
+    told = board_of(enrolment, database, MONDAY)
+    assert (told["failing_since"], told["reason"]) == ("2026-03-02T00:00:00Z", "the push failed: ZeroDivisionError")
+
+
 def test_it_is_written_once_a_minute_and_when_failing_begins_or_ends(
     database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
 ) -> None:
