@@ -15,6 +15,7 @@ from gua import __version__
 from gua_fleet import deploy
 from gua_fleet.cli.main import main
 from gua_fleet.deploy import PLAYBOOKS, WITHOUT_HOSTS, PlaybooksMissing, playbook_environment, playbook_folder
+from gua_fleet.python import module_command
 
 ROOT = Path(__file__).parents[3]
 UNPARSED = "ANSIBLE_INVENTORY_UNPARSED_FAILED"
@@ -36,8 +37,8 @@ def command_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
         with contextlib.suppress(SystemExit):
             main([*arguments])
         command = became.pop()
-        assert command[:4] == [sys.executable, "-m", "ansible", "playbook"]
-        return command[4:]
+        assert command[:5] == module_command("ansible", "playbook")
+        return command[5:]
 
     monkeypatch.setattr(os, "execve", become)
     monkeypatch.chdir(tmp_path)
