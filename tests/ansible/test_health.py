@@ -100,6 +100,7 @@ def test_none_taken_is_told_with_since_when_that_is_known() -> None:
 
 def test_a_host_that_is_not_enrolled_or_an_agent_that_does_not_tell_has_no_words_on_a_board() -> None:
     assert health.describe_board(None) == ""
+    assert health.describe_board({"of": "another agent"}) == "last accepted not known"
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def describe_board(board):
     """`last accepted 40 s ago`; "" where nothing is told."""
     if not board:
         return ""
-    age_s = board["last_accepted_age_s"]
+    age_s = board.get("last_accepted_age_s")
     if age_s is None:
         return f"none accepted since {board['none_since']}" if board.get("none_since") else "last accepted not known"
     number, unit = next(
