@@ -17,18 +17,14 @@ import pytest
 from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
 from gua.cloud.heard import (
-    Heard,
     HeardKeeper,
-    accepted_words,
     begin_heard,
     board_line,
     board_of,
     forget_heard,
     heard_path,
-    is_silent,
     load_heard,
     read_board,
-    to_board,
 )
 from gua.cloud.push import Pusher
 from gua.cloud.sender import StateSender
@@ -279,15 +275,6 @@ def test_who_may_not_see_the_enrolment_is_told_what_the_board_took(clock: FakeCl
         shutil.rmtree(folder)
 
 
-def test_no_age_is_negative_in_words() -> None:
-    assert accepted_words(None) == "last accepted not known"
-    assert accepted_words(None, "2026-03-02T00:00:00Z") == "none accepted since 2026-03-02T00:00:00Z"
-    assert accepted_words(40.4) == "last accepted 40 s ago"
-    assert accepted_words(-0.2) == "last accepted 0 s ago"
-    assert accepted_words(-7200.0) == "last accepted 2 h 00 min ahead of the clock"
-    assert board_line(None) == ""
-
-
 def test_none_is_said_only_where_it_is_known_since_when(
     database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
 ) -> None:
@@ -373,38 +360,3 @@ def test_a_daemon_of_the_enrolment_before_does_not_hide_the_one_there_is(
     assert board_of(anew, database, clock.now_ms())["last_accepted_age_s"] == 0.0
     HeardKeeper(database, clock).accepted(elsewhere)  # enrolled by hand with the former board
     assert board_of(elsewhere, database, clock.now_ms())["last_accepted_age_s"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("accepted_min", "failing_min", "last_tick_min", "interval_s", "silent"),
-    [
-        (0, None, 15, 30, False),
-        (0, None, 16, 30, True),
-        (0, 15, 16, 30, True),
-        (0, None, 16, 600, False),  # ten intervals are longer
-        (0, None, 101, 600, True),
-        (None, None, 0, 30, True),
-        (None, 0, 15, 30, False),
-        (None, 0, 16, 30, True),
-        (None, None, None, 30, False),
-        (60, None, 0, 30, False),  # no tick since: a pause
-        (600, 0, 16, 30, True),  # the clock was ahead when it was taken
-    ],
-)
-def test_silent_is_a_board_that_took_none_of_many_ticks(
-    accepted_min: int | None, failing_min: int | None, last_tick_min: int | None, interval_s: int, silent: bool
-) -> None:
-    def at_ms(minutes: int | None) -> int | None:
-        return None if minutes is None else MONDAY + minutes * MINUTE_MS
-
-    told = to_board(Heard("https://board.invalid", "host-1", at_ms(accepted_min), at_ms(failing_min)), MONDAY)
-    assert is_silent(told, at_ms(last_tick_min), interval_s * 1000) is silent
-
-
-def test_a_host_that_was_enrolled_just_now_is_given_time() -> None:
-    never = to_board(Heard("https://board.invalid", "host-1"), MONDAY)
-    assert not is_silent(never, MONDAY + 15 * MINUTE_MS, 30_000, MONDAY)
-    assert is_silent(never, MONDAY + 16 * MINUTE_MS, 30_000, MONDAY)
-    noted = to_board(Heard("https://board.invalid", "host-1", none_ms=MONDAY), MONDAY)
-    assert not is_silent(noted, MONDAY + 15 * MINUTE_MS, 30_000)
-    assert is_silent(noted, MONDAY + 16 * MINUTE_MS, 30_000)
