@@ -98,6 +98,11 @@ def test_none_taken_is_told_with_since_when_that_is_known() -> None:
     assert health.describe_board(board) == "none accepted since 2026-03-01T08:00:00Z"
 
 
+def test_a_board_that_refuses_is_told_beside_an_age_that_is_still_young() -> None:
+    board = {"last_accepted_age_s": 40.0, "failing_since": "2026-03-01T08:00:00Z"}
+    assert health.describe_board(board) == "last accepted 40 s ago, failing since 2026-03-01T08:00:00Z"
+
+
 def test_a_host_that_is_not_enrolled_or_an_agent_that_does_not_tell_has_no_words_on_a_board() -> None:
     assert health.describe_board(None) == ""
     assert health.describe_board({"of": "another agent"}) == "last accepted not known"
