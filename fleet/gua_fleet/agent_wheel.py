@@ -16,6 +16,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path, PurePosixPath
 
 from gua.errors import GuaError
+from gua_fleet.python import module_command
 
 # What decides a wheel's content; a change in anything else of a checkout needs no new wheel.
 _SOURCES = ("pyproject.toml", "README.md", "LICENSE", "agent", "fleet", "ansible")
@@ -85,7 +86,7 @@ def _build(checkout: Path, directory: Path) -> None:
 
 def run_pip(*arguments: str, failed: type[GuaError]) -> None:
     """Run pip of this interpreter quietly; what it cannot do is raised as `failed`, in its own last words."""
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input", *arguments]
+    command = module_command("pip", "--disable-pip-version-check", "--quiet", "--no-input", *arguments)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as exc:

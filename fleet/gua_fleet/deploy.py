@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gua.errors import GuaError
 from gua_fleet.agent_wheel import find_checkout
 from gua_fleet.inventory.source import ansible_configs
+from gua_fleet.python import module_command
 
 # Command -> playbook. `gua-fleet status` asks the agents over SSH as an ordinary user; `verify` asks the hosts as root.
 PLAYBOOKS = {
@@ -45,11 +45,16 @@ def playbook_command(name: str, inventory: Sequence[str], arguments: Sequence[st
     """What runs the playbook of command `name`. inventory, arguments: as `ansible-playbook` takes them."""
     playbook = playbook_folder(find_checkout()) / f"{PLAYBOOKS[name]}.yml"
     # Not the script `ansible-playbook`: there may be another one on PATH, with another Python.
-    return [sys.executable, "-m", "ansible", "playbook", *inventory, str(playbook), *arguments]
+    return module_command("ansible", "playbook", *inventory, str(playbook), *arguments)
 
 
-def playbook_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What Ansible runs with: the site's own ansible.cfg where there is one, else the one beside our playbooks."""
+def playbook_environment(name: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What Ansible runs the playbook of command `name` with: the site's own ansible.cfg, else the one beside our own.
+
+    An inventory that cannot be read is a failure, as it is for every other command of ours.
+    """
+    environment = {} if name in WITHOUT_HOSTS else {"ANSIBLE_INVENTORY_UNPARSED_FAILED": "true"}
+    environment |= environ
     if any(config.is_file() for config in ansible_configs(environ)):
-        return dict(environ)
-    return {**environ, "ANSIBLE_CONFIG": str(playbook_folder(find_checkout()) / "ansible.cfg")}
+        return environment
+    return {**environment, "ANSIBLE_CONFIG": str(playbook_folder(find_checkout()) / "ansible.cfg")}

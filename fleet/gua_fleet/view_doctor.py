@@ -101,7 +101,7 @@ def _flat(results: Sequence[HostResult], *, verbose: bool) -> Iterator[dict[str,
         base = {"host": result.host.name, "outcome": result.outcome_text, "ready": is_ready(result)}
         checks = [check for _, check in _checks([result], verbose=verbose)]
         for check in checks or ({},):
-            yield {**base, **check, "check": check.get("id")}
+            yield {**check, **base, "check": check.get("id")}  # a host may name a field as we name ours
 
 
 def _number(hosts: Sequence[object]) -> str:

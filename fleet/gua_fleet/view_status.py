@@ -23,6 +23,7 @@ _STANDINGS = (
 )
 # In the table; the reason of one that does not sample is another.
 _IN_A_WORD = {**dict.fromkeys(_STANDINGS, UNKNOWN), "sampling": "yes", "paused": "paused", "not sampling": None}
+_WITH_CLOUD = "do the daemons run with --cloud?"
 _COLUMNS = (
     *("name", "outcome", "state", "sampling", "paused", "last_tick_age_s", "cards"),
     *("expected_card_s", "observed_card_s", "agent_version", "driver_version"),
@@ -99,22 +100,33 @@ def version_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def silent_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """One line for each reason why a board takes nothing of hosts that sample, with the hosts by name."""
-    silent: dict[str | None, list[Mapping[str, Any]]] = {}
+    silent: dict[tuple[bool, str | None], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["document"] and _is_silent(row["document"]):
-            silent.setdefault(row["document"]["board"]["reason"], []).append(row)
-    return [
-        f"The board hears nothing of {name_list([row['name'] for row in found])}: {_last_accepted(found)}, "
-        + (shown(reason, 200) if reason else "and no push fails: do the daemons run with --cloud?")
-        for reason, found in silent.items()
-    ]
+            board = row["document"]["board"]
+            silent.setdefault((_tells(board), board["reason"]), []).append(row)
+    return [_silent_line(reason, found, known=known) for (known, reason), found in silent.items()]
 
 
-def _last_accepted(rows: Sequence[Mapping[str, Any]]) -> str:
-    """In words, of the one of which it took a state last."""
-    ages = [row["document"]["board"]["last_accepted_age_s"] for row in rows]
-    newest = min((age for age in ages if age is not None), default=None)
-    return accepted_words(newest) + (" at the latest" if newest is not None and len(rows) > 1 else "")
+def _tells(board: Mapping[str, Any]) -> bool:
+    """Whether anything is kept there of what its board took."""
+    return any(board.get(name) for name in ("last_accepted_at", "none_since", "failing_since"))
+
+
+def _silent_line(reason: str | None, rows: Sequence[Mapping[str, Any]], *, known: bool) -> str:
+    names = name_list([row["name"] for row in rows])
+    if not known:
+        return f"What the board hears of {names} is not known: {_WITH_CLOUD}"
+    why = shown(reason, 200) if reason else f"and no push fails: {_WITH_CLOUD}"
+    return f"The board hears nothing of {names}: {_last_accepted([row['document']['board'] for row in rows])}, {why}"
+
+
+def _last_accepted(boards: Sequence[Mapping[str, Any]]) -> str:
+    """In words, of the one that took a state last, or is known for the shortest time to have taken none."""
+    newest = min((age for board in boards if (age := board["last_accepted_age_s"]) is not None), default=None)
+    none_since = max((since for board in boards if (since := board.get("none_since"))), default=None)
+    several = len(boards) > 1 and (newest is not None or none_since is not None)
+    return accepted_words(newest, none_since) + (" at the latest" if several else "")
 
 
 def _is_silent(status: Mapping[str, Any]) -> bool:
@@ -132,7 +144,8 @@ def _document(result: HostResult, host: HostNow) -> dict[str, Any]:
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     status = row["document"] or {}
-    return {**row, **status, **status.get("last_day", {}), **(status.get("board") or {})}
+    # What we say ourselves comes last: a host may put any name into its own words
+    return {**(status.get("board") or {}), **status.get("last_day", {}), **status, **row}
 
 
 def _row(row: Mapping[str, Any], host: HostNow) -> tuple[str, ...]:

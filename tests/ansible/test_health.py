@@ -80,7 +80,7 @@ def test_waiting_ends_when_systemd_starts_it_again() -> None:
 @pytest.mark.parametrize(
     ("age_s", "words"),
     [
-        (None, "last accepted never"),
+        (None, "last accepted not known"),
         (0.4, "last accepted 0 s ago"),
         (40.2, "last accepted 40 s ago"),
         (119.0, "last accepted 119 s ago"),
@@ -93,8 +93,19 @@ def test_what_the_board_took_in_a_few_words(age_s: float | None, words: str) -> 
     assert health.describe_board({"last_accepted_age_s": age_s}) == words
 
 
+def test_none_taken_is_told_with_since_when_that_is_known() -> None:
+    board = {"last_accepted_age_s": None, "none_since": "2026-03-01T08:00:00Z"}
+    assert health.describe_board(board) == "none accepted since 2026-03-01T08:00:00Z"
+
+
+def test_a_board_that_refuses_is_told_beside_an_age_that_is_still_young() -> None:
+    board = {"last_accepted_age_s": 40.0, "failing_since": "2026-03-01T08:00:00Z"}
+    assert health.describe_board(board) == "last accepted 40 s ago, failing since 2026-03-01T08:00:00Z"
+
+
 def test_a_host_that_is_not_enrolled_or_an_agent_that_does_not_tell_has_no_words_on_a_board() -> None:
     assert health.describe_board(None) == ""
+    assert health.describe_board({"of": "another agent"}) == "last accepted not known"
 
 
 @pytest.mark.parametrize(

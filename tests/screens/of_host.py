@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gua.cli.report import configure, read_report, rendered
 from gua.cli.screen import Screen
-from gua.cloud.heard import Board, board_line
+from gua.cloud.heard import Board, Heard, board_line, to_board
 from gua.daemon.status import sentence
 from gua.demo.history import fill
 from gua.demo.profile import DEMO_HOSTS
@@ -110,7 +110,7 @@ def status_screen() -> str:
         {**well, "state": "stuck", "last_tick_age_s": 720.0},
         {**well, "state": "stopped", "pid": None, "last_tick_age_s": 10_000.0},
     )
-    took: Board = {"last_accepted_at": None, "last_accepted_age_s": 40.0, "failing_since": None, "reason": None}
+    took = to_board(Heard("https://board.example.org", "host-1", accepted_ms=0), 40_000)
     failing_since, reason = "2026-03-02T09:00:00Z", "https://board.example.org cannot be reached: connection refused"
     failing: Board = {**took, "last_accepted_age_s": 10_840.0, "failing_since": failing_since, "reason": reason}
     lines = [*map(sentence, documents), board_line(took).rstrip(), board_line(failing).rstrip()]

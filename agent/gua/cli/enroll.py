@@ -38,9 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Enrol, or check. Exit status 1 when the board refuses or cannot be reached, 2 when enrolled already."""
+    from gua.clock import SystemClock
     from gua.cloud.config import config_path
     from gua.cloud.config_file import open_config_writer, refuse_other_file
-    from gua.cloud.heard import forget_heard
+    from gua.cloud.heard import begin_heard
     from gua.cloud.server_url import check_server_url
     from gua.privileges import become_owner, owner_of
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         _refuse_second(path, force=options.force)  # somebody else may have been quicker
         replaces = path.exists()
         config = _enroll(writer, path, url, token, _facts(options.hostname))
-    forget_heard(database)
+    begin_heard(database, config, SystemClock().now_ms(), owner_of(database))
     sys.stdout.write(
         f"enrolled with {config.server_url} as {shown(config.display_name)} ({shown(config.host_id)}), "
         f"token {config.shown_prefix}..., kept in {shown(str(path), 200)}\n"

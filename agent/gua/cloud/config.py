@@ -15,6 +15,7 @@ from gua.cloud.server_url import check_server_url
 from gua.cloud.token import Token
 from gua.errors import ConfigError, EnrolmentForbidden, NotEnrolled, UsageError
 from gua.host import read_machine_id
+from gua.open_file import open_at_once
 from gua.text import shown
 
 MODE = 0o600
@@ -115,8 +116,7 @@ def _fields(text: str) -> Mapping[str, Any]:
 
 def _read_private(path: Path, warn: Callable[[str], None], *, repair: bool) -> str:
     try:
-        # Not blocking: opening a pipe would wait for somebody to write into it
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open_at_once(path) as file:
             _check_rights(file, path, warn, repair=repair)
             return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):
@@ -132,7 +132,7 @@ def _check_rights(file: IO[bytes], path: Path, warn: Callable[[str], None], *, r
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise ConfigError(f"{named(path)} is no ordinary file; name another with --config")
-    if status.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in _trusted_uids(path, repair=repair):
         raise ConfigError(f"{named(path)} belongs to uid {status.st_uid}, who could send this host's state elsewhere")
     open_to = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     if not open_to:
@@ -148,6 +148,15 @@ def _check_rights(file: IO[bytes], path: Path, warn: Callable[[str], None], *, r
             f"{named(path)} has mode {mode} and is not ours: others can read the token; have its owner chmod 0600 it"
         ) from exc
     warn(f"{named(path)} had mode {mode}, others could read this host's token: now 0600; enrol anew to be safe")
+
+
+def _trusted_uids(path: Path, *, repair: bool) -> tuple[int, ...]:
+    """Whose enrolment is believed: one's own, root's; by root who only looks, also that of whom the folder belongs to.
+
+    That is the daemon's user, whom every command becomes that does more than look.
+    """
+    ours = (os.geteuid(), 0)
+    return ours if repair or os.geteuid() != 0 else (*ours, path.parent.stat().st_uid)
 
 
 def named(path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Optional
 
 from gua.cloud.config import MODE, CloudConfig, named
 from gua.errors import GuaError, UsageError
+from gua.open_file import open_at_once
 
 # An enrolment takes less, unless its board is very talkative.
 _ROOM_BYTES = 4096
@@ -92,7 +93,7 @@ def remove_config(path: Path) -> bool:
 def refuse_other_file(path: Path) -> None:
     """Raises UsageError where a file of another kind is, such as the settings: --config is easily taken for theirs."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open_at_once(path) as file:
             begin = file.read(4096).strip(_BLANK)
     except (OSError, ValueError):
         return  # not to be read, or nothing to be read: told by whoever needs it

@@ -60,9 +60,10 @@ class StateSender:
         """Send it. broken: see `to_payload`. Raises BoardFailed, PayloadUnbuildable."""
         try:
             self._send_or_renew(tick, broken)
-        except GuaError as exc:
+        except Exception as exc:
             if self._keeper is not None:
-                self._keeper.failed(self._config, exc)
+                defect = GuaError(f"the push failed: {type(exc).__name__}")  # its text may hold the token
+                self._keeper.failed(self._config, exc if isinstance(exc, GuaError) else defect)
             raise
         if self._keeper is not None:
             self._keeper.accepted(self._config)

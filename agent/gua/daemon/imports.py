@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
+from gua.own_program import FOLDER, own_environment
+
 logger = logging.getLogger(__name__)
 
 # After SIGTERM; a batch takes a fraction of a second, and one that is killed in mid-batch leaves nothing behind.
@@ -72,9 +74,12 @@ class _Imports:
                 logger.error("%s: import ended with status %d; it goes on when the daemon starts again", old, status)
 
     def _begin(self, old: Path) -> Optional[subprocess.Popen[bytes]]:
-        line = [sys.executable, "-m", "gua", "import", str(old), "--db", str(self._database), "--adopt"]
+        line = [sys.executable, "-m", "gua", "import", str(old.absolute()), "--db", str(self._database.absolute())]
+        line.append("--adopt")
         with self._lock:
             if self._stopped:
                 return None
-            self._child = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self._child = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=FOLDER, env=own_environment()
+            )
             return self._child

@@ -82,10 +82,15 @@ def with_silence(check: Check, running: Optional[bool], last: Optional[TickRow])
     if not is_silent(board, last.at_ms, last.interval_ms, parse_time_ms(check.details["enrolled_at"])):
         return check
     why = f": {board['reason']}" if board["reason"] else ""
-    age_s = board["last_accepted_age_s"]
-    took = "never took a state" if age_s is None else f"takes no state any more ({accepted_words(age_s)})"
-    summary = f"{check.summary}, but the board {took}{why}"
+    summary = f"{check.summary}, but {_silence(board)}{why}"
     return Check(check.id, WARN, summary, _SILENT_CURE, check.details)
+
+
+def _silence(board: Board) -> str:
+    if board["last_accepted_age_s"] is None and board["none_since"] is None:
+        return "whether the board took a state is not known"
+    took = "takes no state any more" if board["last_accepted_at"] else "took no state yet"
+    return f"the board {took} ({accepted_words(board['last_accepted_age_s'], board['none_since'])})"
 
 
 def no_answer(*, ask_board: bool) -> Check:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
+
+from gua.own_program import FOLDER, own_environment
 
 # A killed program is gone in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.3
@@ -36,9 +37,8 @@ class Question:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                # `-m` looks in the working directory first, which may belong to anybody.
-                cwd="/",
-                env={**os.environ, "LC_ALL": "C", "PYTHONPATH": _search_path()},
+                cwd=FOLDER,
+                env=own_environment(LC_ALL="C"),
             )
 
     def answer(self, timeout_s: float) -> Answer:
@@ -64,7 +64,3 @@ class Question:
 def ask_module(module: str, *arguments: str) -> Question:
     """Ask a program of ours, `python -m MODULE`."""
     return Question([sys.executable, "-m", module, *arguments])
-
-
-def _search_path() -> str:
-    return os.pathsep.join(os.path.abspath(path) for path in sys.path if path)

@@ -28,7 +28,7 @@ TICK_AGE = Metric("gua_last_tick_age_seconds", "How old the newest tick was when
 TICK_STATUS = Metric("gua_last_tick_status", "1 for the status of the daemon's newest tick, else 0.", ("status",))
 BOARD_ACCEPTED_AT = Metric(
     "gua_board_last_accepted_timestamp_seconds",
-    "When the board last took a state, to the minute, Unix time; absent for never, and where the host is not enrolled.",
+    "When the board last took a state, to the minute, Unix time; absent where that is not known.",
 )
 BOARD_FAILING = Metric(
     "gua_board_failing_since_timestamp_seconds",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
 import struct
@@ -16,6 +15,7 @@ from gua.clock import Clock
 from gua.model import Snapshot
 from gua.nvml.leave_out import LeaveOut
 from gua.nvml.progress import Position, Progress
+from gua.own_program import FOLDER, own_environment
 
 COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 
@@ -185,9 +185,8 @@ def _start(command: Sequence[str], *fds: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # `-m` looks in the working directory first, which may belong to anybody; the child finds what we found.
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path)},
+        cwd=FOLDER,
+        env=own_environment(),
     )
 
 

@@ -51,6 +51,13 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _pattern(text: str) -> str:
+    """To Ansible an empty one is none, so that a variable without content would mean every host."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty: name hosts, or leave it out for all of them")
+    return text
+
+
 def add_inventory_options(parser: argparse.ArgumentParser) -> None:
     """Which hosts, and what Ansible needs to read about them. What is left out comes from the settings."""
     add_config_option(parser)
@@ -63,7 +70,10 @@ def add_inventory_options(parser: argparse.ArgumentParser) -> None:
         f"(default: GUA_FLEET_HOSTS, else {FILE_NAME}, else the one ansible.cfg names, else ./inventory.yml)",
     )
     limit = group.add_argument(
-        "-l", "--limit", metavar="PATTERN", help="only hosts that match this Ansible pattern, or @FILE"
+        *("-l", "--limit"),
+        type=_pattern,
+        metavar="PATTERN",
+        help="only hosts that match this Ansible pattern, or @FILE",
     )
     limit.completer = complete_hosts  # type: ignore[attr-defined]  # argcomplete looks for it
     group.add_argument(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from gua import __version__
 from gua_fleet.cli.common import add_inventory_options
 from gua_fleet.deploy import WITHOUT_HOSTS, playbook_command, playbook_environment
+from gua_fleet.errors import FleetError
 from gua_fleet.inventory.source import find_source
 
 
@@ -37,7 +38,10 @@ def run(options: argparse.Namespace) -> int:
     command = playbook_command(options.command, inventory, _arguments(options))
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(command[0], command, playbook_environment())
+    try:
+        os.execve(command[0], command, playbook_environment(options.command))
+    except OSError as exc:
+        raise FleetError(f"ansible-playbook cannot be started: {exc.strerror}") from exc
 
 
 def _arguments(options: argparse.Namespace) -> Sequence[str]:

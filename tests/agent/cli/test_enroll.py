@@ -57,6 +57,8 @@ def test_a_one_time_token_becomes_this_hosts_own(
     assert "node-7" in printed.out
     assert kept["agentToken"] not in printed.out + printed.err
     assert not list(tmp_path.glob(".cloud.json*"))
+    assert main(["status"]) == 3
+    assert "board: none accepted since 2" in capsys.readouterr().out
 
 
 def test_the_token_may_come_from_stdin(board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -234,3 +236,5 @@ def test_root_keeps_it_for_the_owner_of_the_database(board: Board, token_file: s
     words = ("--enrollment-token-file", token_file, "--config", str(named), "--db", str(history / "gua.db"))
     assert enroll(board, *words) == 0
     assert (named.stat().st_uid, stat.S_IMODE(named.stat().st_mode)) == (65534, 0o600)
+    begun = history / "board.json"
+    assert (begun.stat().st_uid, stat.S_IMODE(begun.stat().st_mode)) == (65534, 0o640)

@@ -11,6 +11,7 @@ import pytest
 
 from gua.cli import import_
 from gua.cli.main import main
+from gua.daemon.imports import imports_beside
 from gua.schemas import load_schema
 from gua.store.files import waiting_imports
 from tests.agent.legacy.importing import take
@@ -142,6 +143,20 @@ def test_a_database_of_the_predecessor_in_our_place_is_kept_and_imported_beside_
     (kept,) = tmp_path.glob("gua.db.gpu-usage-audit-*.imported")
     assert kept.read_bytes() == content
     assert states(tmp_path / "gua.db") == {"idle-held": 300}
+
+
+def test_the_import_beside_the_daemon_loads_nothing_from_where_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_json(tmp_path, "sync-once", "--fake", "--push", "never")
+    old_database(tmp_path / "gua.db.gpu-usage-audit-1", "1.3.0", [[HELD]] * 10)
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    (trap / "gua.py").write_text("import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n")
+    monkeypatch.chdir(trap)
+    with imports_beside(tmp_path / "gua.db"):
+        wait_until(lambda: any(tmp_path.glob("gua.db.*.imported")) or (trap / "ran").exists(), "the import")
+    assert not (trap / "ran").exists()
 
 
 def test_importing_what_lies_in_our_place_keeps_the_old_file_beside(tmp_path: Path) -> None:

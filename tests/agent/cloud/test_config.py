@@ -197,3 +197,31 @@ def test_a_prefix_that_tells_the_token_is_cut() -> None:
         return CloudConfig(URL, "h", "n", Token("gua_secret"), told).shown_prefix
 
     assert (prefix("gua_"), prefix("gua_secret")) == ("gua_", "gua_s")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_who_only_looks_takes_the_enrolment_of_whom_the_folder_belongs_to(tmp_path: Path) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(ConfigError, match="belongs to uid 65534"):
+        load(path, repair=False)
+    os.chown(tmp_path, 65534, 65534)
+    assert load(path, repair=False)[0].server_url == URL
+    with pytest.raises(ConfigError, match="belongs to uid 65534"):
+        load(path, repair=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_who_is_not_root_takes_no_enrolment_of_somebody_else(tmp_path: Path) -> None:
+    path = write_enrolment(tmp_path / "cloud.json", URL, mode=0o644)
+    os.chown(path, 1234, 1234)
+    os.chown(tmp_path, 1234, 1234)
+    tmp_path.chmod(0o755)
+    handle = os.open(tmp_path, os.O_DIRECTORY)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(ConfigError, match="belongs to uid 1234"):
+            load(Path(f"/proc/self/fd/{handle}/cloud.json"), repair=False)
+    finally:
+        os.seteuid(0)
+        os.close(handle)

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,14 @@ import pytest
 from gua.cloud.client import BoardClient
 from gua.cloud.config import CloudConfig
 from gua.cloud.heard import (
-    Heard,
     HeardKeeper,
-    accepted_words,
+    begin_heard,
     board_line,
     board_of,
     forget_heard,
     heard_path,
-    is_silent,
+    load_heard,
     read_board,
-    to_board,
 )
 from gua.cloud.push import Pusher
 from gua.cloud.sender import StateSender
@@ -38,7 +37,7 @@ from tests.board import Board, Misdeed
 
 STATE = tick(MONDAY, card())
 MINUTE_MS = 60_000
-NEVER = {"last_accepted_at": None, "last_accepted_age_s": None, "failing_since": None, "reason": None}
+NOT_KNOWN = dict.fromkeys(("last_accepted_at", "last_accepted_age_s", "none_since", "failing_since", "reason"))
 AWAY = BoardFailed("https://board.invalid cannot be reached: connection refused; try later")
 
 
@@ -69,10 +68,10 @@ def test_a_state_that_the_board_took_is_kept_with_its_time(
     board: Board, enrolment: CloudConfig, database: Path, clock: FakeClock, keeper: HeardKeeper
 ) -> None:
     sender = StateSender(enrolment, BoardClient(board.url), lambda line: None, keeper=keeper)
-    assert board_of(enrolment, database, MONDAY) == NEVER
+    assert board_of(enrolment, database, MONDAY) == NOT_KNOWN
     sender.send(STATE)
     told = board_of(enrolment, database, MONDAY + 40 * SECOND)
-    assert told == {**NEVER, "last_accepted_at": "2026-03-02T00:00:00Z", "last_accepted_age_s": 40.0}
+    assert told == {**NOT_KNOWN, "last_accepted_at": "2026-03-02T00:00:00Z", "last_accepted_age_s": 40.0}
     assert board_line(told) == "board: last accepted 40 s ago\n"
     assert os.listdir(database.parent) == ["board.json"]
     assert heard_path(database).stat().st_mode & 0o007 == 0
@@ -100,6 +99,20 @@ def test_failing_is_told_since_it_began_and_why_without_any_secret(
     assert board_of(enrolment, database, clock.now_ms())["failing_since"] is None
 
 
+def test_a_defect_of_ours_is_a_failing_push_too(
+    board: Board, enrolment: CloudConfig, database: Path, keeper: HeardKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*arguments: Any) -> None:
+        raise ZeroDivisionError(AGENT_TOKEN)
+
+    client = BoardClient(board.url)
+    monkeypatch.setattr(client, "push", defect)
+    with pytest.raises(ZeroDivisionError):
+        StateSender(enrolment, client, lambda line: None, keeper=keeper).send(STATE)
+    told = board_of(enrolment, database, MONDAY)
+    assert (told["failing_since"], told["reason"]) == ("2026-03-02T00:00:00Z", "the push failed: ZeroDivisionError")
+
+
 def test_it_is_written_once_a_minute_and_when_failing_begins_or_ends(
     database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
 ) -> None:
@@ -116,10 +129,9 @@ def test_it_is_written_once_a_minute_and_when_failing_begins_or_ends(
     assert (told["last_accepted_age_s"], told["reason"]) == (0.0, str(AWAY).partition("; ")[0])
     second = written()
     clock.sleep_s(30)
-    keeper.failed(elsewhere, BoardFailed("another reason"))
+    keeper.failed(elsewhere, AWAY)
     assert written() == second
-    clock.sleep_s(30)
-    keeper.failed(elsewhere, BoardFailed("another reason"))
+    keeper.failed(elsewhere, BoardFailed("another reason"))  # at once: the next push may be minutes away
     assert board_of(elsewhere, database, clock.now_ms())["reason"] == "another reason"
     keeper.accepted(elsewhere)
     assert board_of(elsewhere, database, clock.now_ms())["last_accepted_age_s"] == 0.0
@@ -150,12 +162,12 @@ def test_what_another_board_took_or_knew_as_another_host_does_not_count(
 ) -> None:
     keeper.accepted(elsewhere)
     for other in (replace(elsewhere, host_id="host-2"), replace(elsewhere, server_url="https://other.invalid")):
-        assert board_of(other, database, clock.now_ms()) == NEVER
+        assert board_of(other, database, clock.now_ms()) == NOT_KNOWN
         HeardKeeper(database, clock).failed(other, AWAY)
         assert board_of(other, database, clock.now_ms())["last_accepted_at"] is None
         keeper.accepted(elsewhere)
     forget_heard(database)
-    assert board_of(elsewhere, database, clock.now_ms()) == NEVER
+    assert board_of(elsewhere, database, clock.now_ms()) == NOT_KNOWN
 
 
 def test_where_it_cannot_be_written_the_push_is_as_good_and_that_is_said_once(
@@ -187,6 +199,20 @@ def test_what_a_killed_program_left_is_used_up_and_nothing_piles_up(
     assert os.listdir(database.parent) == ["board.json"]
 
 
+def test_several_that_push_at_once_never_leave_it_missing_or_say_a_word(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    def push() -> int:
+        for _ in range(500):
+            HeardKeeper(database, clock).accepted(elsewhere)
+        return sum(load_heard(database) is None for _ in range(500))
+
+    keeper.accepted(elsewhere)
+    with ThreadPoolExecutor(4) as pool:
+        missed = [one.result() for one in [pool.submit(push) for _ in range(4)]]
+    assert (missed, caplog.records) == ([0] * 4, [])
+
+
 def kept(**changed: Any) -> str:
     own = {"server_url": "https://board.invalid", "host_id": "host-1"}
     return json.dumps({**own, "accepted_ms": MONDAY, "failing_ms": None, "reason": None, **changed})
@@ -195,13 +221,14 @@ def kept(**changed: Any) -> str:
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "{}", "[" * 9000, kept(accepted_ms="today"), kept(accepted_ms=-1), kept(accepted_ms=10**18),
-     kept(accepted_ms=True), kept(reason=7), kept(host_id=None)],
+     kept(accepted_ms=True), kept(reason=7), kept(host_id=None), kept(none_ms="x"),
+     '["server_url"]', '"server_url"', "7"],
 )  # fmt: skip
 def test_what_is_damaged_is_as_if_it_were_not_there(
     database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig, text: str
 ) -> None:
     heard_path(database).write_text(text)
-    assert board_of(elsewhere, database, MONDAY) == NEVER
+    assert board_of(elsewhere, database, MONDAY) == NOT_KNOWN
     keeper.failed(elsewhere, AWAY)
     assert board_of(elsewhere, database, MONDAY)["failing_since"] == "2026-03-02T00:00:00Z"
 
@@ -213,7 +240,7 @@ def test_a_newer_agents_file_is_read(database: Path, elsewhere: CloudConfig) -> 
 
 def test_a_pipe_in_its_place_holds_nobody_up(database: Path, keeper: HeardKeeper, elsewhere: CloudConfig) -> None:
     os.mkfifo(heard_path(database))
-    assert board_of(elsewhere, database, MONDAY) == NEVER
+    assert board_of(elsewhere, database, MONDAY) == NOT_KNOWN
     keeper.accepted(elsewhere)
     assert board_of(elsewhere, database, MONDAY)["last_accepted_at"] is not None
 
@@ -248,41 +275,88 @@ def test_who_may_not_see_the_enrolment_is_told_what_the_board_took(clock: FakeCl
         shutil.rmtree(folder)
 
 
-def test_no_age_is_negative_in_words() -> None:
-    assert accepted_words(None) == "last accepted never"
-    assert accepted_words(40.4) == "last accepted 40 s ago"
-    assert accepted_words(-0.2) == "last accepted 0 s ago"
-    assert accepted_words(-7200.0) == "last accepted 2 h 00 min ahead of the clock"
-    assert board_line(None) == ""
-
-
-@pytest.mark.parametrize(
-    ("accepted_min", "failing_min", "last_tick_min", "interval_s", "silent"),
-    [
-        (0, None, 15, 30, False),
-        (0, None, 16, 30, True),
-        (0, 15, 16, 30, True),
-        (0, None, 16, 600, False),  # ten intervals are longer
-        (0, None, 101, 600, True),
-        (None, None, 0, 30, True),
-        (None, 0, 15, 30, False),
-        (None, 0, 16, 30, True),
-        (None, None, None, 30, False),
-        (60, None, 0, 30, False),  # no tick since: a pause
-        (600, 0, 16, 30, True),  # the clock was ahead when it was taken
-    ],
-)
-def test_silent_is_a_board_that_took_none_of_many_ticks(
-    accepted_min: int | None, failing_min: int | None, last_tick_min: int | None, interval_s: int, silent: bool
+def test_none_is_said_only_where_it_is_known_since_when(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
 ) -> None:
-    def at_ms(minutes: int | None) -> int | None:
-        return None if minutes is None else MONDAY + minutes * MINUTE_MS
+    def told() -> tuple[str | None, str]:
+        board = board_of(elsewhere, database, clock.now_ms())
+        return board["none_since"], board_line(board)
 
-    told = to_board(Heard("https://board.invalid", "host-1", at_ms(accepted_min), at_ms(failing_min)), MONDAY)
-    assert is_silent(told, at_ms(last_tick_min), interval_s * 1000) is silent
+    assert told() == (None, "board: last accepted not known\n")
+    begin_heard(database, elsewhere, MONDAY)
+    assert told() == ("2026-03-02T00:00:00Z", "board: none accepted since 2026-03-02T00:00:00Z\n")
+    clock.sleep_s(60)
+    keeper.failed(elsewhere, AWAY)
+    assert told()[1].startswith("board: none accepted since 2026-03-02T00:00:00Z; failing since 2026-03-02T00:01:00Z: ")
+    keeper.accepted(elsewhere)
+    assert told() == (None, "board: last accepted 0 s ago\n")
+    keeper.failed(elsewhere, AWAY)
+    assert told()[0] is None
 
 
-def test_a_host_that_was_enrolled_just_now_is_given_time() -> None:
-    never = to_board(Heard("https://board.invalid", "host-1"), MONDAY)
-    assert not is_silent(never, MONDAY + 15 * MINUTE_MS, 30_000, MONDAY)
-    assert is_silent(never, MONDAY + 16 * MINUTE_MS, 30_000, MONDAY)
+def test_who_fails_without_anything_kept_knows_of_none_since_then(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
+) -> None:
+    keeper.failed(elsewhere, AWAY)
+    clock.sleep_s(100)
+    keeper.failed(elsewhere, AWAY)
+    told = board_of(elsewhere, database, clock.now_ms())
+    assert (told["none_since"], told["failing_since"]) == ("2026-03-02T00:00:00Z", "2026-03-02T00:00:00Z")
+
+
+def test_what_cannot_be_replaced_is_taken_away_and_failing_is_told_since_it_began(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
+) -> None:
+    beside = database.parent / ".board.json.new"
+    keeper.accepted(elsewhere)
+    beside.mkdir()  # as a full disk would: no new file
+    os.utime(beside, (1_000_000_000, 1_000_000_000))
+    clock.sleep_s(60)
+    keeper.accepted(elsewhere)
+    assert board_of(elsewhere, database, clock.now_ms()) == NOT_KNOWN
+    heard_path(database).write_text(kept())  # and one that nobody may remove
+    for _ in range(3):
+        clock.sleep_s(60)
+        keeper.failed(elsewhere, AWAY)
+    beside.rmdir()
+    clock.sleep_s(60)
+    keeper.failed(elsewhere, AWAY)
+    told = board_of(elsewhere, database, clock.now_ms())
+    assert (told["last_accepted_at"], told["failing_since"]) == ("2026-03-02T00:01:00Z", "2026-03-02T00:02:00Z")
+
+
+def test_readers_may_read_it_whatever_the_umask(database: Path, keeper: HeardKeeper, elsewhere: CloudConfig) -> None:
+    before = os.umask(0o077)
+    try:
+        keeper.accepted(elsewhere)
+    finally:
+        os.umask(before)
+    assert heard_path(database).stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("step", [lambda clock: clock.set(3_600_000), lambda clock: clock.set(-3_600_000),
+                                  lambda clock: clock.suspend(3600)], ids=["ahead", "back", "asleep"])  # fmt: skip
+def test_when_the_clock_is_set_or_the_host_slept_the_time_is_right_with_the_next_push(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig, step: Any
+) -> None:
+    keeper.accepted(elsewhere)
+    step(clock)
+    keeper.accepted(elsewhere)
+    assert board_of(elsewhere, database, clock.now_ms())["last_accepted_age_s"] == 0.0
+
+
+def test_a_daemon_of_the_enrolment_before_does_not_hide_the_one_there_is(
+    database: Path, clock: FakeClock, keeper: HeardKeeper, elsewhere: CloudConfig
+) -> None:
+    keeper.accepted(elsewhere)
+    anew = replace(elsewhere, host_id="host-2")
+    clock.sleep_s(3600)
+    begin_heard(database, anew, clock.now_ms())
+    clock.sleep_s(3600)
+    keeper.accepted(elsewhere)  # until it is reloaded
+    keeper.failed(elsewhere, AWAY)
+    assert board_of(anew, database, clock.now_ms())["none_since"] == "2026-03-02T01:00:00Z"
+    keeper.accepted(anew)
+    assert board_of(anew, database, clock.now_ms())["last_accepted_age_s"] == 0.0
+    HeardKeeper(database, clock).accepted(elsewhere)  # enrolled by hand with the former board
+    assert board_of(elsewhere, database, clock.now_ms())["last_accepted_age_s"] == 0.0

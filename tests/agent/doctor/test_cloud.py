@@ -9,14 +9,14 @@ import pytest
 
 from gua.clock import SystemClock
 from gua.cloud.config import load_config
-from gua.cloud.heard import HeardKeeper, forget_heard
+from gua.cloud.heard import HeardKeeper, begin_heard, forget_heard
 from gua.doctor import cloud
 from gua.doctor.check import Check
 from gua.doctor.cloud import no_answer, with_silence
 from gua.errors import BoardFailed
 from gua.model import TickStatus
 from gua.store.reader import TickRow
-from gua.units import parse_time_ms
+from gua.units import parse_time_ms, to_iso
 from tests.agent.cloud.enrolled import AGENT_TOKEN, write_enrolment
 from tests.agent.running import check_of, run_json
 from tests.board import Board, Misdeed, running_board
@@ -93,7 +93,10 @@ def test_a_daemon_that_samples_without_the_board_taking_any_of_it_is_a_warning(t
     assert with_silence(never, True, ticked(enrolled_ms + QUARTER_MS)).status == "ok"  # it was enrolled just now
     warned = with_silence(never, True, ticked(enrolled_ms + QUARTER_MS + 1))
     assert (warned.status, warned.details) == ("warn", never.details)
-    assert warned.summary.endswith("but the board never took a state")
+    assert warned.summary.endswith("but whether the board took a state is not known")
+    begin_heard(tmp_path / "gua.db", config, enrolled_ms)
+    warned = with_silence(look(path, ask_board=False), True, ticked(enrolled_ms + QUARTER_MS + 1))
+    assert warned.summary.endswith(f"but the board took no state yet (none accepted since {to_iso(enrolled_ms)})")
     keeper.accepted(config)
     keeper.failed(config, BoardFailed(f"{URL} cannot be reached: no route to it"))
     check = look(path, ask_board=False)

@@ -128,7 +128,7 @@ def test_before_the_first_tick_there_is_no_age() -> None:
 
 def test_what_the_board_took_is_told_and_never_is_absent() -> None:
     accepted, failing = "gua_board_last_accepted_timestamp_seconds", "gua_board_failing_since_timestamp_seconds"
-    never = {"last_accepted_at": None, "last_accepted_age_s": None, "failing_since": None, "reason": None}
+    never = dict.fromkeys(("last_accepted_at", "last_accepted_age_s", "none_since", "failing_since", "reason"))
     took = {**never, "last_accepted_at": "2026-03-02T11:59:50Z", "last_accepted_age_s": 10.0}
     fails = {**took, "failing_since": "2026-03-02T12:00:00.500Z", "reason": "connection refused"}
     boards = (None, never, took, fails)

@@ -15,8 +15,10 @@ from gua import __version__
 from gua_fleet import deploy
 from gua_fleet.cli.main import main
 from gua_fleet.deploy import PLAYBOOKS, WITHOUT_HOSTS, PlaybooksMissing, playbook_environment, playbook_folder
+from gua_fleet.python import module_command
 
 ROOT = Path(__file__).parents[3]
+UNPARSED = "ANSIBLE_INVENTORY_UNPARSED_FAILED"
 
 
 Ask = Callable[..., list[str]]
@@ -35,8 +37,8 @@ def command_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
         with contextlib.suppress(SystemExit):
             main([*arguments])
         command = became.pop()
-        assert command[:4] == [sys.executable, "-m", "ansible", "playbook"]
-        return command[4:]
+        assert command[:5] == module_command("ansible", "playbook")
+        return command[5:]
 
     monkeypatch.setattr(os, "execve", become)
     monkeypatch.chdir(tmp_path)
@@ -86,7 +88,9 @@ def test_a_site_with_its_own_ansible_cfg_keeps_it(tmp_path: Path) -> None:
     own = tmp_path / "mine.cfg"
     own.write_text("[defaults]\n")
     environ = {"ANSIBLE_CONFIG": str(own)}
-    assert playbook_environment(environ) == environ
+    assert playbook_environment("wheelhouse", environ) == environ
+    assert playbook_environment("deploy", environ) == {**environ, UNPARSED: "true"}
+    assert playbook_environment("deploy", {**environ, UNPARSED: "0"})[UNPARSED] == "0"
 
 
 def test_an_installation_without_playbooks_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,13 +99,46 @@ def test_an_installation_without_playbooks_says_so(monkeypatch: pytest.MonkeyPat
         playbook_folder(None)
 
 
-@pytest.mark.parametrize(("arguments", "status"), [(["--list-hosts"], 0), (["--no-such-option"], 2)])
-def test_ansibles_exit_status_is_passed_on(arguments: list[str], status: int, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gua_fleet", "rollback", "--hosts", "gpu01,", "--", *arguments],
-        capture_output=True, text=True,
+def play(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gua_fleet", *words], capture_output=True, text=True, check=False,
         env={**os.environ, "ANSIBLE_HOME": str(tmp_path), "PYTHONPATH": f"{ROOT}/agent:{ROOT}/fleet"},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in PLAYBOOKS if name not in WITHOUT_HOSTS])
+def test_an_inventory_without_hosts_is_no_success(name: str, tmp_path: Path) -> None:
+    (tmp_path / "none.yml").write_text("all:\n  hosts: {}\n")
+    done = play(tmp_path, name, "--hosts", str(tmp_path / "none.yml"))
+    assert (done.returncode, "The inventory names no host" in done.stdout + done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("limit", [(), ("--limit", "gpu01")])
+def test_an_inventory_that_cannot_be_read_is_no_success(limit: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "bad.yml").write_text("all: [\n")
+    done = play(tmp_path, "verify", "--hosts", str(tmp_path / "bad.yml"), *limit)
+    assert (done.returncode, "PLAY" in done.stdout) == (1, False)
+
+
+@pytest.mark.parametrize("command", ["undeploy", "hosts"])
+def test_an_empty_limit_is_not_every_host(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--hosts", "a,b", "--limit", " "])
+    assert ended.value.code == 2
+    assert "--limit: is empty" in capsys.readouterr().err
+
+
+def test_an_interpreter_that_is_gone_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert main(["rollback", "--hosts", "a,"]) == 2
+    assert "ansible-playbook cannot be started: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--list-hosts"], 0), (["--no-such-option"], 2)])
+def test_ansibles_exit_status_is_passed_on(arguments: list[str], status: int, tmp_path: Path) -> None:
+    done = play(tmp_path, "rollback", "--hosts", "gpu01,", "--", *arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
     assert "inventory: gpu01," in done.stderr
     assert ("gpu01" in done.stdout) == (status == 0)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gua_fleet.model import Host, HostResult, Outcome
+from gua_fleet.view_doctor import doctor_view
 from tests.fleet.cli.conftest import Command
 from tests.fleet.cli.reporting import fleet_of, write_state
 
@@ -213,19 +215,26 @@ def test_status_tells_what_a_daemon_does_that_does_not_sample_and_how_many_cards
 
 
 def test_status_names_hosts_that_sample_while_their_board_hears_nothing(tmp_path: Path, command: Command) -> None:
-    never = {"last_accepted_at": None, "last_accepted_age_s": None, "failing_since": None, "reason": None}
+    unknown = dict.fromkeys(("last_accepted_at", "last_accepted_age_s", "none_since", "failing_since", "reason"))
+    never = {**unknown, "none_since": "2026-03-02T11:30:00Z"}
+    later = {**never, "none_since": "2026-03-02T11:40:00Z"}
+    cloud = "and no push fails: do the daemons run with --cloud?"
     http_500 = "https://board.invalid answered HTTP 500"
     refused = {"failing_since": "2026-03-02T11:40:00Z", "reason": http_500}
     ago = {"last_accepted_at": "2026-03-02T11:59:20Z", "last_accepted_age_s": 40.0}
     hours = {"last_accepted_at": "2026-03-02T09:00:00Z", "last_accepted_age_s": 10_800.0}
     ahead = {"last_accepted_at": "2026-03-02T14:00:00Z", "last_accepted_age_s": -7200.0}
     boards = {
-        "well": {**never, **ago},
-        "blip": {**never, **ago, "failing_since": "2026-03-02T11:59:50Z", "reason": "connection reset"},
+        "well": {**unknown, **ago},
+        "blip": {**unknown, **ago, "failing_since": "2026-03-02T11:59:50Z", "reason": "connection reset"},
         "mute": never,
-        "refused": {**refused, **hours},
+        "mute-too": later,
+        "just-enrolled": {**never, "none_since": "2026-03-02T11:58:00Z"},
+        "untold": unknown,
+        "untold-too": unknown,
+        "refused": {**unknown, **refused, **hours},
         "refused-too": {**never, **refused},
-        "ahead": {**refused, **ahead, "reason": "connection refused"},
+        "ahead": {**unknown, **refused, **ahead, "reason": "connection refused"},
         "not-enrolled": None,
     }
     hosts = fleet_of(tmp_path, {name: [IDLE] for name in [*boards, "before", "down"]})
@@ -236,7 +245,8 @@ def test_status_names_hosts_that_sample_while_their_board_hears_nothing(tmp_path
     write_state(tmp_path, "down", [], status=down)
     lines = command("status", "--hosts", hosts).out.partition("\n\n")[0].splitlines()
     assert lines[1:] == [
-        "The board hears nothing of mute: last accepted never, and no push fails: do the daemons run with --cloud?",
+        f"The board hears nothing of mute, mute-too: none accepted since {later['none_since']} at the latest, {cloud}",
+        "What the board hears of untold, untold-too is not known: do the daemons run with --cloud?",
         f"The board hears nothing of refused, refused-too: last accepted 3 h 00 min ago at the latest, {http_500}",
         "The board hears nothing of ahead: last accepted 2 h 00 min ahead of the clock, connection refused",
     ]
@@ -314,3 +324,23 @@ def test_top_for_programs_tells_what_is_known_now_from_what_was(tmp_path: Path, 
     assert set(first) == set(schema["properties"]["hosts"]["items"]["properties"]), "every field is described"
     assert [(card["state"], card["was"]) for card in first["cards"]] == [("active", "active"), (None, "truly-idle")]
     assert (gone["outcome"], gone["cards"]) == ("agent-missing", [])
+
+
+def test_no_host_puts_itself_under_another_name_in_a_csv(tmp_path: Path, command: Command) -> None:
+    """A host may add any field to what it says."""
+    as_another = {"name": "b", "outcome": "timeout:connect", "agent_version": "9.9", "cards": 64, "sampling": False}
+    board = dict.fromkeys(("last_accepted_at", "last_accepted_age_s", "failing_since", "reason")) | as_another
+    day = {"expected_card_s": 100.0, "observed_card_s": 50.0, "unknown_card_s": 0.0, **as_another}
+    hosts = fleet_of(tmp_path, {"a": [IDLE]})
+    write_state(tmp_path, "a", [], status=own_word(store_id="a", board=board, last_day=day))
+    [row] = csv.DictReader(io.StringIO(command("status", "--hosts", hosts, "--format", "csv").out))
+    told = [row[name] for name in ("name", "outcome", "agent_version", "cards", "sampling")]
+    assert told == ["a", "ok", "0.2.0", "1", "1"]
+
+
+def test_no_check_of_a_host_counts_as_another_hosts() -> None:
+    check = {"id": "nvml", "status": "fail", "summary": "gone", "cure": None, "details": {}}
+    lies = {**check, "host": "b", "outcome": "unreachable", "ready": True, "check": "none"}
+    result = HostResult(Host("a", "a"), Outcome.OK, document={"ready": False, "checks": [lies]})
+    [row] = doctor_view([result], {}, verbose=False).flat
+    assert [row[name] for name in ("host", "outcome", "ready", "check")] == ["a", "ok", False, "nvml"]

@@ -129,12 +129,17 @@ def read_journal(options):
 
 
 def describe_board(board):
-    """`last accepted 40 s ago`; "" where nothing is told."""
+    """`last accepted 40 s ago, failing since 2026-03-02T09:00:00Z`; "" where nothing is told."""
     if not board:
         return ""
-    age_s = board["last_accepted_age_s"]
+    failing = f", failing since {board['failing_since']}" if board.get("failing_since") else ""
+    return describe_age(board) + failing
+
+
+def describe_age(board):
+    age_s = board.get("last_accepted_age_s")
     if age_s is None:
-        return "last accepted never"
+        return f"none accepted since {board['none_since']}" if board.get("none_since") else "last accepted not known"
     number, unit = next(
         (abs(age_s) / size, unit)
         for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
