@@ -139,8 +139,8 @@ def _stands_in(source: Mapping[str, Any] | None) -> bool:
 
 def _notes(document: Document) -> Iterable[str]:
     yield (
-        "In GPU-hours; one of a MIG slice counts as one. Reclaimed: how much less time cards were held without work than "
-        "before; below 0: lost. "
+        "In GPU-hours; one of a MIG slice counts as one. Reclaimed: how much less time cards were held without work "
+        "than before; below 0: lost. "
         f"{DOUBT} behind a difference: it lies within what was not seen, so it may be none, or the other way round."
     )
     if document["users"]:

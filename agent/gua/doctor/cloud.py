@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from gua.cloud.config import load_config
-from gua.cloud.heard import Board, accepted_words, board_of, is_silent
+from gua.cloud.heard import Board, board_of, is_silent
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
 from gua.errors import BoardFailed, ConfigError, EnrolmentForbidden, NotEnrolled, TokenRefused
 from gua.units import MS_PER_SECOND, parse_time_ms, to_iso
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # All checks together have ten seconds.
 _BOARD_S = 5.0
 _ID = "cloud"
-_SILENT_CURE = "see that the daemon runs with --cloud and what it logs, and ask the board: `gua doctor --cloud`"
+_SILENT_CURE = "`gua status` tells since when; see that the daemon runs with --cloud, and ask: `gua doctor --cloud`"
 
 
 def look(path: Path, database: Path, now_ms: int, *, ask_board: bool) -> Check:
@@ -82,15 +82,15 @@ def with_silence(check: Check, running: Optional[bool], last: Optional[TickRow])
     if not is_silent(board, last.at_ms, last.interval_ms, parse_time_ms(check.details["enrolled_at"])):
         return check
     why = f": {board['reason']}" if board["reason"] else ""
-    summary = f"{check.summary}, but {_silence(board)}{why}"
+    # The same words on every host whose board is away, so that a fleet's doctor says it once
+    summary = f"enrolled with {check.details['server_url']}, but {_silence(board)}{why}"
     return Check(check.id, WARN, summary, _SILENT_CURE, check.details)
 
 
 def _silence(board: Board) -> str:
     if board["last_accepted_age_s"] is None and board["none_since"] is None:
         return "whether the board took a state is not known"
-    took = "takes no state any more" if board["last_accepted_at"] else "took no state yet"
-    return f"the board {took} ({accepted_words(board['last_accepted_age_s'], board['none_since'])})"
+    return "the board takes no state any more" if board["last_accepted_at"] else "the board took no state yet"
 
 
 def no_answer(*, ask_board: bool) -> Check:
