@@ -104,7 +104,7 @@ def _why_absent(card: CardReading) -> str:
 
 
 def _error(fault: Fault) -> str:
-    return f"{fault.call} does not return" if fault.error == "NO_ANSWER" else fault.error
+    return f"{fault.call} does not return in time" if fault.error == "NO_ANSWER" else fault.error
 
 
 def _place(card: CardReading) -> str:

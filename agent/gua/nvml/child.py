@@ -43,8 +43,8 @@ _NO_MESSAGE = (
 class NoAnswer(Exception):
     """The child did not answer in time. It may be working, stopped, or held in the kernel.
 
-    at: the call about a card that it was in for too long; None when there is none to blame. doing: the call that it
-    was in, about a card or not, when it was given up.
+    at: the call that it was in when it was with one card for too long; None when there is none to blame. doing: the
+    call that it was in, about a card or not, when it was given up.
     """
 
     def __init__(self, at: Optional[Position] = None, doing: Optional[Position] = None) -> None:
@@ -91,7 +91,7 @@ class Child:
     def ask(self, leave_out: LeaveOut, *, until_s: float, stall_s: float) -> Snapshot:
         """The child's snapshot, taken after this call began, without the cards of `leave_out`.
 
-        Raises NoAnswer at `until_s` (monotonic), or once the child is in one call about a card for `stall_s`;
+        Raises NoAnswer at `until_s` (monotonic), or once the child is with one card for `stall_s`;
         ChildEnded.
         """
         self._number += 1
@@ -106,7 +106,7 @@ class Child:
             raise NoAnswer from exc
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc
-        # A call that began late in the sample only came last: then the host is slow, and no card hangs
+        # A card that it came to late in the sample only is the last: then the host is slow, and no card hangs
         raise NoAnswer(self._stalled(stall_s / 2), self._progress.read())
 
     def _patience_s(self, until_s: float, stall_s: float) -> float:
@@ -122,9 +122,9 @@ class Child:
                 return 0.0
 
     def _stalled(self, stall_s: float) -> Optional[Position]:
-        """The call about a card that it is in for so long."""
+        """The call that it is in, if it is with one card for so long."""
         position = self._progress.read()
-        if position is None or not position.place or self._clock.monotonic_s() - position.since_s < stall_s:
+        if position is None or not position.place or self._clock.monotonic_s() - position.place_since_s < stall_s:
             return None
         return position
 

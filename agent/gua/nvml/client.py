@@ -4,9 +4,9 @@ A child is replaced when it missed its deadline, ended, met a driver-level error
 a library does whose driver was upgraded beneath it). There is never a second child while the first cannot be
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
-A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
-reads the rest; where that one hangs in another card, it is given half of what is left, and so on. Cards that hang cost
-no other card its tick (see `gua.nvml.isolation`).
+A child that is with one card for half the deadline, in one call or in many slow ones, is replaced too, and in the other
+half its successor reads the rest; where that one hangs in another card, it is given half of what is left, and so on.
+Cards that hang cost no other card its tick (see `gua.nvml.isolation`).
 
 A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A
 driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
@@ -132,7 +132,7 @@ class WorkerClient:
 
     def _blame(self, at: Position) -> None:
         self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
-        self._warn(f"{at.call} does not return on card {at.place}: the card is left out for now")
+        self._warn(f"{at.call} does not return in time on card {at.place}: the card is left out for now")
 
     def _ask(self, child: Child, leave_out: LeaveOut, until_s: float, stall_s: float) -> Snapshot:
         """One answer. Raises NoAnswer."""
@@ -206,7 +206,7 @@ def _no_answer(at: Optional[Position]) -> Snapshot:
         fault = Fault("gua.nvml.worker", "NO_ANSWER", FaultKind.FAILED, "the sampling process does not answer")
     else:
         where = f" on card {at.place}" if at.place else ""
-        fault = Fault(at.call, "NO_ANSWER", FaultKind.FAILED, f"{at.call} does not return{where}")
+        fault = Fault(at.call, "NO_ANSWER", FaultKind.FAILED, f"{at.call} does not return in time{where}")
     return Snapshot(fault=fault, unresponsive=True)
 
 
@@ -215,4 +215,4 @@ def _only_hung(snapshot: Snapshot) -> Optional[Position]:
     if snapshot.cards or any(slot.reason is not Reason.UNRESPONSIVE for slot in snapshot.lost):
         return None
     first = next(iter(snapshot.lost), None)
-    return None if first is None else Position(first.uuid or f"index {first.index}", first.fault.call, 0.0)
+    return None if first is None else Position(first.uuid or f"index {first.index}", first.fault.call)

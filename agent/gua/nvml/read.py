@@ -82,7 +82,7 @@ class NvmlReader:
         # At every reading: an administrator may raise it while we run
         self._pid_max = self._mig.pid_max = read_pid_max()
         self._mig.begin()
-        self._enter("")
+        self._rest()
         try:
             indexes = range(call_number("nvmlDeviceGetCount", highest=_MOST_CARDS))
             found = _without_doubles([entry for index in indexes for entry in self._read_index(index, leave_out)])
@@ -128,7 +128,8 @@ class NvmlReader:
         if uuid in leave_out:
             yield left_out(index, leave_out[uuid], uuid)
             return
-        self._enter(uuid)
+        if self._progress is not None:
+            self._progress.known_as(uuid)
         try:
             yield from self._read_known(self._describe(handle, uuid, index), leave_out)
         except Exception as exc:  # noqa: BLE001 - an answer of a shape we do not know costs this card, no other

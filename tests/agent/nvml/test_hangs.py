@@ -91,7 +91,7 @@ class _HangingChild:
             return Snapshot(cards=(CardReading("GPU-well"),))
         self.stalls_s.append(stall_s)
         self._clock.sleep_s(min(stall_s, until_s - self._clock.monotonic_s()))
-        raise NoAnswer(Position(at, "nvmlX", self._clock.monotonic_s() - stall_s))
+        raise NoAnswer(Position(at, "nvmlX"))
 
     def has_ended(self) -> bool:
         return False
@@ -173,6 +173,22 @@ def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None
         client.close()
 
 
+def test_card_that_is_slow_in_all_its_calls_costs_the_others_nothing_lasting(nvml_scene: Path) -> None:
+    """No call of it hangs, and no sample with it would ever come to its end."""
+    cards = [Card(f"GPU-{index}", util=index) for index in range(4)]
+    Scene(cards=tuple(cards)).save(nvml_scene)
+    client = WorkerClient(clock=SystemClock(), deadline_s=DEADLINE_S)
+    try:
+        known = _known(_until_cards(client, 4))
+        cards[SICK] = replace(cards[SICK], rules=(Delay("*", int(DEADLINE_S * 1000 / 7)),))
+        Scene(cards=tuple(cards)).save(nvml_scene)
+        snapshot = _until_cards(client, 3)
+        absent = [(card.uuid, card.absent) for card in reconcile(snapshot, known).cards if card.absent]
+        assert absent == [("GPU-2", Reason.UNRESPONSIVE)]
+    finally:
+        client.close()
+
+
 def test_progress_tells_the_call_under_way_and_nothing_between_samples() -> None:
     progress = Progress.create()
     try:
@@ -183,10 +199,43 @@ def test_progress_tells_the_call_under_way_and_nothing_between_samples() -> None
         progress.call("nvmlX")
         position = reader.read()
         assert position is not None
-        assert position == Position("GPU-a", "nvmlX", position.since_s)
-        assert 0 < position.since_s <= SystemClock().monotonic_s()
+        assert position == Position("GPU-a", "nvmlX", position.since_s, position.place_since_s)
+        assert 0 < position.place_since_s <= position.since_s <= SystemClock().monotonic_s()
         progress.rest()
         assert reader.read() is None
+    finally:
+        progress.close()
+
+
+def test_progress_adds_up_how_long_a_sample_was_with_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, progress = FakeClock(), Progress.create()
+    monkeypatch.setattr("time.monotonic", clock.monotonic_s)
+    reader = Progress(progress.fd)
+
+    def at(seconds_with_card: float) -> Position:
+        progress.call("nvmlX")
+        now_s = clock.monotonic_s()
+        position = reader.read()
+        assert position == Position(position.place if position else "", "nvmlX", now_s, now_s - seconds_with_card)
+        return position
+
+    try:
+        progress.enter("index 0")
+        clock.sleep_s(1)
+        progress.known_as("GPU-a")
+        clock.sleep_s(2)
+        assert at(3.0).place == "GPU-a"
+        progress.enter("MIG-a")
+        clock.sleep_s(4)
+        assert at(4.0).place == "MIG-a"
+        progress.enter("GPU-a")
+        assert at(3.0).place == "GPU-a"
+        clock.sleep_s(1)
+        progress.enter("MIG-a")
+        assert at(4.0).place == "MIG-a"
+        progress.rest()
+        progress.enter("GPU-a")  # the next sample
+        assert at(0.0).place == "GPU-a"
     finally:
         progress.close()
 
