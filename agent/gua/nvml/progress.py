@@ -23,7 +23,7 @@ NO_CARD = ""
 
 @dataclass(frozen=True)
 class Position:
-    """A call under way. place: a card's or MIG instance's UUID, `index N` before its UUID is known, or NO_CARD.
+    """A call under way. place: a card's or MIG instance's UUID, `index N of COUNT` before it is known, or NO_CARD.
 
     since_s: when it began, on the monotonic clock that all processes of a host share. place_since_s: when the sample
     came to this place; later by the time that it was elsewhere meanwhile, as from a MIG instance to its card and back.

@@ -84,8 +84,9 @@ class NvmlReader:
         self._mig.begin()
         self._rest()
         try:
-            indexes = range(call_number("nvmlDeviceGetCount", highest=_MOST_CARDS))
-            found = _without_doubles([entry for index in indexes for entry in self._read_index(index, leave_out)])
+            count = call_number("nvmlDeviceGetCount", highest=_MOST_CARDS)
+            entries = (entry for index in range(count) for entry in self._read_index(index, count, leave_out))
+            found = _without_doubles(entries)
             fault = _driver_fault(found)
         except CallFailed as exc:
             found, fault = [], exc.fault
@@ -113,8 +114,9 @@ class NvmlReader:
         if self._progress is not None:
             self._progress.rest()
 
-    def _read_index(self, index: int, leave_out: LeaveOut) -> Iterator[Found]:
-        place = f"index {index}"
+    def _read_index(self, index: int, count: int, leave_out: LeaveOut) -> Iterator[Found]:
+        # A card that drops off the bus shifts the indexes of others: none of them may be left out for what it was
+        place = f"index {index} of {count}"
         if place in leave_out:
             yield left_out(index, leave_out[place])
             return

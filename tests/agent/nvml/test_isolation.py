@@ -151,6 +151,18 @@ def test_a_card_that_hangs_before_it_tells_its_uuid_is_known_by_its_place(
     assert _absences(client.sample()) == HEALTHY  # it hung once only: it is tried again at once
 
 
+def test_a_card_that_takes_the_place_of_one_that_hung_is_read(
+    client: WorkerClient, nvml_scene: Path, clock: LaterClock
+) -> None:
+    """It hung before it told its UUID, then dropped off the bus: the indexes behind it shift."""
+    for _ in range(4):
+        client._isolation.hung("index 1 of 3", "nvmlDeviceGetHandleByIndex", clock.monotonic_s())
+    _scene().save(nvml_scene)
+    _until(lambda: _absences(client.sample()) == {"GPU-a": None, "index 1": Reason.UNRESPONSIVE, "GPU-c": None})
+    Scene(cards=(Card("GPU-a"), Card("GPU-c"))).save(nvml_scene)
+    assert _absences(client.sample()) == {"GPU-a": None, "GPU-c": None}
+
+
 def test_a_host_whose_every_card_hangs_does_not_answer(client: WorkerClient, nvml_scene: Path) -> None:
     Scene(cards=(Card("GPU-a"),)).save(nvml_scene)
     _until(lambda: bool(client.sample().cards))
