@@ -65,6 +65,7 @@ class Child:
     def __init__(self, command: Sequence[str], *, clock: Clock, deadline_s: float) -> None:
         self._clock = clock
         self._number = 0
+        self._stood_still_s = 0.0
         self.ready = False
         self.started_s = clock.monotonic_s()
         self._progress = Progress.create()
@@ -95,6 +96,7 @@ class Child:
         ChildEnded.
         """
         self._number += 1
+        self._stood_still_s = 0.0
         try:
             self._channel.send((self._number, leave_out) if leave_out else self._number)
             while self._channel.poll(self._patience_s(until_s, stall_s)):
@@ -112,21 +114,28 @@ class Child:
     def _patience_s(self, until_s: float, stall_s: float) -> float:
         """Let time pass until there is something to receive or to give up; then 0. Raises NoAnswer when it is late."""
         while True:
-            left_s = until_s - self._clock.monotonic_s()
-            if left_s <= 0 or self._stalled(stall_s) is not None:
+            began_s = self._clock.monotonic_s()
+            if began_s >= until_s or self._stalled(stall_s) is not None:
                 return 0.0
-            arrived = self._channel.poll(min(left_s, stall_s / 4))
-            if self._clock.monotonic_s() > until_s + _LATE_S:
+            wait_s = min(until_s - began_s, stall_s / 4)
+            arrived = self._channel.poll(wait_s)
+            now_s = self._clock.monotonic_s()
+            if now_s > until_s + _LATE_S:
                 raise NoAnswer
             if arrived:
                 return 0.0
+            self._stood_still_s += now_s - began_s - wait_s
 
     def _stalled(self, stall_s: float) -> Optional[Position]:
-        """The call that it is in, if it is with one card for so long."""
+        """The call that it is in, if it is with one card for so long, not counting when we stood still.
+
+        What stops a service (a freezer, a suspended virtual machine) stops both, and no card is to blame.
+        """
         position = self._progress.read()
-        if position is None or not position.place or self._clock.monotonic_s() - position.place_since_s < stall_s:
+        if position is None or not position.place:
             return None
-        return position
+        for_s = self._clock.monotonic_s() - position.place_since_s - self._stood_still_s
+        return position if for_s >= stall_s else None
 
     def _receive(self) -> Optional[Snapshot]:
         """One message; None when it is not the answer: word that NVML is up, or what came too late last time."""

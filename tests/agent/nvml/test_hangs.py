@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +11,7 @@ import pytest
 
 from gua.clock import SystemClock
 from gua.model import CardReading, KnownDevice, Reason, Snapshot
-from gua.nvml.child import NoAnswer
+from gua.nvml.child import Child, NoAnswer
 from gua.nvml.client import WorkerClient
 from gua.nvml.isolation import successor_stall_s
 from gua.nvml.leave_out import LeaveOut
@@ -153,6 +154,32 @@ def test_successors_halve_what_is_left_and_none_is_blamed_in_less_than_a_second(
         found.append(successor_stall_s(left_s))
         left_s -= found[-1]
     assert found == stalls_s
+
+
+@pytest.mark.parametrize(("stood_still_s", "blamed"), [(0.0, True), (7.0, True), (8.0, False)])
+def test_no_card_is_blamed_for_the_time_in_which_we_stood_still(
+    monkeypatch: pytest.MonkeyPatch, stood_still_s: float, blamed: bool
+) -> None:
+    """As in a frozen service or virtual machine, where the child stands still, too."""
+    clock = FakeClock()
+    monkeypatch.setattr("time.monotonic", clock.monotonic_s)
+    child = Child((sys.executable, "-c", "import time; time.sleep(600)"), clock=clock, deadline_s=10.0)
+    pauses_s = [stood_still_s]
+
+    def poll(timeout_s: float) -> bool:
+        clock.sleep_s(timeout_s + (pauses_s.pop() if pauses_s else 0.0))
+        return False
+
+    try:
+        monkeypatch.setattr(child._channel, "poll", poll)
+        progress = Progress(child._progress.fd)
+        progress.enter("GPU-a")
+        progress.call("nvmlX")
+        with pytest.raises(NoAnswer) as raised:
+            child.ask({}, until_s=clock.monotonic_s() + 10.0, stall_s=5.0)
+        assert (raised.value.at is not None) is blamed
+    finally:
+        child.kill()
 
 
 def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None:
