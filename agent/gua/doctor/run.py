@@ -15,7 +15,7 @@ from gua.daemon.pause import refuse_when_paused
 from gua.daemon.record import age_of_ticks_s
 from gua.doctor import cloud, database, driver, host, modes, readings, sandbox
 from gua.doctor.beside import Beside
-from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
+from gua.doctor.check import FAIL, OK, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
 from gua.driver_files import read_module_version
 from gua.errors import GuaError, Paused
@@ -130,6 +130,8 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
     gpu_less = is_gpu_less(devices, sysfs, procfs) and not history.known
     mounts = _mountinfo(procfs)
     read_ms = history.read_ms or now_ms
+    hidepid = host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0)
+    namespace = host.check_pid_namespace(ours, trusted=trusted)
     ticked = database.good_tick(seen.storage.running, history, now_ms=read_ms)
     return [
         host.check_os(),
@@ -150,9 +152,11 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         modes.check_bindings(snapshot, seen.modes),
         modes.check_mig(snapshot, seen.modes),
         modes.check_persistence_mode(seen.modes),
-        host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0),
-        host.check_pid_namespace(ours, trusted=trusted),
-        readings.check_stuck_reading(history.zeroes, ours.boot_id(), ours.cpu_s, age_of_ticks_s),
+        hidepid,
+        namespace,
+        readings.check_stuck_reading(
+            history.zeroes, ours.boot_id(), ours.cpu_s, age_of_ticks_s, blind={hidepid.status, namespace.status} != {OK}
+        ),
         host.check_clock(now_ms, history.newest_ms),
         database.check_database(location, history),
         database.check_database_integrity(history),
