@@ -140,7 +140,11 @@ def _samples_on(tick: Tick, database: Path, clock: Clock) -> list[str]:
     """That a daemon has the driver all the same, where the library was replaced beneath it."""
     if tick.fault is None or tick.fault.error != MISMATCH:
         return []
+    from gua.daemon.presence import Presence, find_daemon
     from gua.daemon.status import is_fresh, read_history
+
+    if find_daemon(database).presence is Presence.NONE:
+        return []
 
     now_ms = clock.now_ms()
     last = read_history(database, now_ms, with_day=False).last

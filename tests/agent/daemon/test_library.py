@@ -91,6 +91,9 @@ def test_daemon_doctor_status_and_sync_once_say_the_same_and_no_time_is_lost(
         assert f"{DIFFER}: it {SAMPLES_ON}" in run_gua(tmp_path, "status", **more).stdout
         before = len(tick_statuses(database))
         wait_until(lambda: len(tick_statuses(database)) >= before + 2, "further ticks")
+    # Its last tick is still a fresh one, but nobody samples any more
+    assert len(run_json(tmp_path, "sync-once", "--push", "never", **more)["errors"]) == 1
+    assert check_of(run_json(tmp_path, "doctor", **more), "driver_match")["summary"] == DIFFER
     assert set(tick_statuses(database)) == {"ok"}
     with sqlite3.connect(database) as connection:
         assert connection.execute("SELECT count(*) FROM run WHERE kind = 'sync-once'").fetchall() == [(0,)]
