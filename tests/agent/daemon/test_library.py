@@ -94,6 +94,9 @@ def test_daemon_doctor_status_and_sync_once_say_the_same_and_no_time_is_lost(
     # Its last tick is still a fresh one, but nobody samples any more
     assert len(run_json(tmp_path, "sync-once", "--push", "never", **more)["errors"]) == 1
     assert check_of(run_json(tmp_path, "doctor", **more), "driver_match")["summary"] == DIFFER
+    # Also while nobody may touch the driver
+    assert run_gua(tmp_path, "pause", "--for", "1h", **more).returncode == 0
+    assert check_of(run_json(tmp_path, "doctor", **more), "driver_match")["summary"] == DIFFER
     assert set(tick_statuses(database)) == {"ok"}
     with sqlite3.connect(database) as connection:
         assert connection.execute("SELECT count(*) FROM run WHERE kind = 'sync-once'").fetchall() == [(0,)]
