@@ -22,6 +22,8 @@ COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 0.5
+# After that, of the one second that a stop may take in all.
+_REAP_AT_END_S = 0.25
 # Of a child that has been in one call for so long, nobody expects that it comes to shutting NVML down.
 _HELD_S = 1.0
 # An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
@@ -66,6 +68,7 @@ class Child:
         self._clock = clock
         self._number = 0
         self._stood_still_s = 0.0
+        self._killed = False
         self.ready = False
         self.started_s = clock.monotonic_s()
         self._progress = Progress.create()
@@ -155,19 +158,23 @@ class Child:
 
     def kill(self) -> bool:
         """Kill and reap it; whether that worked. Not, while a driver call holds it: try `has_ended` again later."""
+        return self._kill(_REAP_S)
+
+    def _kill(self, reap_s: float) -> bool:
         self._close()
+        self._killed = True
         if not self.has_ended():
             self._process.kill()
-        return self._wait(_REAP_S)
+        return self._wait(reap_s)
 
     def end(self) -> bool:
         """Let it shut NVML down, kill it when it takes too long, or is held in a call; whether it is reaped.
 
-        At most one second.
+        At most three quarters of a second, also of one whose killing was interrupted.
         """
-        held = self._is_held()
+        gentle = not self._killed and not self._is_held()
         self._close()
-        return (not held and self._wait(_GENTLE_S)) or self.kill()
+        return (gentle and self._wait(_GENTLE_S)) or self._kill(_REAP_AT_END_S)
 
     def _is_held(self) -> bool:
         position = None if self._channel.closed else self._progress.read()

@@ -93,9 +93,10 @@ class WorkerClient:
         if self._unreaped is not None and self._unreaped.has_ended():
             self._unreaped = None
         if self._child is not None and not self._child.end():
-            logger.warning("sampling child left behind, held by the driver pid=%d", self._child.pid)
             self._unreaped = self._child
         self._child = None
+        if self._unreaped is not None:
+            self._warn(f"sampling child left behind, held by the driver pid={self._unreaped.pid}")
         return self._unreaped is None
 
     def _start(self) -> Child:
@@ -173,8 +174,9 @@ class WorkerClient:
         return self._failed(_no_answer(doing))
 
     def _retire(self, child: Child) -> None:
+        reaped = child.kill()  # a stop that comes in the middle of it leaves the child to `close`
         self._child = None
-        if not child.kill():
+        if not reaped:
             logger.error("sampling child cannot be killed, the driver holds it pid=%d", child.pid)
             self._unreaped = child
 

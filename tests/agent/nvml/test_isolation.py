@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from gua.clock import SystemClock
 from gua.model import Reason, Snapshot
+from gua.nvml.child import Child
 from gua.nvml.client import WorkerClient
 from gua.nvml.isolation import Isolation, wait_s
 from tests.nvml_stub import Card, Delay, Scene
@@ -201,3 +202,31 @@ def test_no_second_child_while_the_one_that_hangs_at_a_card_cannot_be_killed(
     os.waitid(os.P_PID, held, os.WEXITED | os.WNOWAIT)
     assert client.close() is True
     assert _absences(client.sample()) == {**HEALTHY, "GPU-b": Reason.UNRESPONSIVE}
+
+
+class _Stop(BaseException):
+    """As a signal handler raises it, in the middle of anything."""
+
+
+def test_a_child_that_a_stop_left_half_killed_is_not_forgotten(
+    client: WorkerClient, nvml_scene: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stop(*_: object) -> bool:
+        raise _Stop
+
+    _scene().save(nvml_scene)
+    _until(lambda: _absences(client.sample()) == HEALTHY)
+    assert client._child is not None
+    held = client._child.pid
+    _scene(Delay("nvmlDeviceGetPowerUsage", HOUR_MS)).save(nvml_scene)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess.Popen, "kill", lambda _: None)  # as a call held in the kernel shrugs it off
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(Child, "_wait", stop)
+            with pytest.raises(_Stop):
+                client.sample()
+        assert client.close() is False
+    assert f"left behind, held by the driver pid={held}" in caplog.text
+    os.kill(held, signal.SIGKILL)
+    os.waitid(os.P_PID, held, os.WEXITED | os.WNOWAIT)
+    assert client.close() is True
