@@ -5,7 +5,7 @@ a library does whose driver was upgraded beneath it). There is never a second ch
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
 A child that is with one card for half the deadline, in one call or in many slow ones, is replaced too, and in the other
-half its successor reads the rest; where that one hangs in another card, it is given half of what is left, and so on.
+half its successor reads the rest; where that one hangs in another card, it is given a third of what is left, and so on.
 Cards that hang cost no other card its tick (see `gua.nvml.isolation`).
 
 A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A

@@ -61,9 +61,10 @@ def wait_s(hangs: int) -> float:
 
 
 def successor_stall_s(left_s: float) -> float:
-    """How long a child that begins with so much left of the tick may be in with one card: half of that.
+    """How long a child that begins with so much left of the tick may be with one card: a third of that, or a second.
 
-    Where half of it is too short to tell a hang by, all of it: of ten seconds (5, 2.5 and 1.25) three cards are left
-    out and a fourth child reads the rest, of less than four seconds one.
+    Every child takes its time to start, too, and where nothing would be left for a next one, it has all there is: of
+    ten seconds (5, 1.7, 1.1 and 1) four cards are left out and a fifth child reads the rest, of less than four seconds
+    one.
     """
-    return left_s / 2 if left_s / 2 >= _SHORTEST_STALL_S else left_s
+    return max(left_s / 3, _SHORTEST_STALL_S) if left_s >= 2 * _SHORTEST_STALL_S else left_s

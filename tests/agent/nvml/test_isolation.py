@@ -24,7 +24,7 @@ pytestmark = pytest.mark.processes
 
 CARDS = ("A", "B", "C")
 # Half of it must be enough for a busy machine to read four healthy cards one by one, and start a child.
-DEADLINE_S = 6.0
+DEADLINE_S = 10.0
 HOUR_MS = 3_600_000
 
 
@@ -201,7 +201,7 @@ def test_no_second_child_while_the_one_that_hangs_at_a_card_cannot_be_killed(
     os.kill(held, signal.SIGKILL)
     os.waitid(os.P_PID, held, os.WEXITED | os.WNOWAIT)
     assert client.close() is True
-    assert _absences(client.sample()) == {**HEALTHY, "GPU-b": Reason.UNRESPONSIVE}
+    _until(lambda: _absences(client.sample()) == HANGING)
 
 
 class _Stop(BaseException):
