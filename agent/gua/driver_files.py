@@ -21,10 +21,13 @@ _MODULE_VERSION = re.compile(r"Kernel Module\b.*?\s(\d+\.\d+(?:\.\d+)?)\s")
 _LIBRARY_VERSION = re.compile(r"\.so\.(\d+\.\d+(?:\.\d+)?)$")
 # NVML's word for it.
 MISMATCH = "LIB_RM_VERSION_MISMATCH"
+REMOVED = "LIBRARY_NOT_FOUND"
 # What a daemon that ticked before the upgrade does; of whom is said before it.
 SAMPLES_ON = (
     "samples on with the library loaded before, but will not after its next start, and no new job can use the cards"
 )
+# The same, where who begins now finds no library at all: it may be gone, or be where only the daemon looks.
+HAS_ONE = "samples on with the library that it has loaded, and none is found from here"
 
 
 @dataclass(frozen=True)
