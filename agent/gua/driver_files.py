@@ -21,10 +21,13 @@ _MODULE_VERSION = re.compile(r"Kernel Module\b.*?\s(\d+\.\d+(?:\.\d+)?)\s")
 _LIBRARY_VERSION = re.compile(r"\.so\.(\d+\.\d+(?:\.\d+)?)$")
 # NVML's word for it.
 MISMATCH = "LIB_RM_VERSION_MISMATCH"
+REMOVED = "LIBRARY_NOT_FOUND"
 # What a daemon that ticked before the upgrade does; of whom is said before it.
 SAMPLES_ON = (
     "samples on with the library loaded before, but will not after its next start, and no new job can use the cards"
 )
+# The same, where who begins now finds no library at all: it may be gone, or be where only the daemon looks.
+HAS_ONE = "samples on with the library that it has loaded, and none is found from here"
 
 
 @dataclass(frozen=True)
@@ -62,20 +65,26 @@ def read_module_version(procfs: Path) -> Optional[str]:
 
 
 def read_library_version(environ: Mapping[str, str], cache: Path) -> Optional[str]:
-    """Version in the name of the file that `libnvidia-ml.so.1` is; None where it is not found, or has none there."""
-    path = next((path for path in _places(environ, cache) if os.path.exists(path)), None)
-    found = None if path is None else _LIBRARY_VERSION.search(os.path.realpath(path))
+    """Version in the name of the file that `libnvidia-ml.so.1` is; None where it is not found, or has none there.
+
+    The cache may list several, of other architectures or of an installation before, and their paths lie in it in no
+    order that says which one is loaded. So where they do not agree, it is not known.
+    """
+    for folder in filter(None, environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)):
+        if os.path.exists(os.path.join(folder, NAME)):
+            return _version_of(os.path.join(folder, NAME))
+    versions = {_version_of(path) for path in _cached(cache) if os.path.exists(path)}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _version_of(path: str) -> Optional[str]:
+    found = _LIBRARY_VERSION.search(os.path.realpath(path))
     return found.group(1) if found else None
 
 
-def _places(environ: Mapping[str, str], cache: Path) -> Iterator[str]:
-    """Where the dynamic loader looks, in its order."""
-    for folder in environ.get("LD_LIBRARY_PATH", "").split(os.pathsep):
-        if folder:
-            yield os.path.join(folder, NAME)
+def _cached(cache: Path) -> Iterator[str]:
+    """The paths that the dynamic loader's cache has for that name."""
     try:
-        content = cache.read_bytes()
+        yield from map(os.fsdecode, _CACHED.findall(cache.read_bytes()))
     except OSError:
         return
-    for found in _CACHED.findall(content):
-        yield os.fsdecode(found)

@@ -12,7 +12,7 @@ from gua import __version__
 from gua.clock import Clock
 from gua.collect import TickSource
 from gua.config import Settings
-from gua.driver_files import MISMATCH, SAMPLES_ON
+from gua.driver_files import HAS_ONE, MISMATCH, REMOVED, SAMPLES_ON
 from gua.errors import DatabaseMissing, DatabaseUnusable, GuaError, NotEnrolled
 from gua.host import hostname, procfs_root, read_boot_id, read_machine_id
 from gua.model import FIRST_SAMPLE, READING_UTIL, CardTick, KnownDevice, Reason, Tick, TickStatus
@@ -137,16 +137,21 @@ def _errors(tick: Tick, status: str, unread: Optional[str]) -> list[str]:
 
 
 def _samples_on(tick: Tick, database: Path, clock: Clock) -> list[str]:
-    """That a daemon has the driver all the same, where the library was replaced beneath it."""
-    if tick.fault is None or tick.fault.error != MISMATCH:
+    """That a daemon has the driver all the same, where the library was replaced or removed beneath it."""
+    if tick.fault is None or tick.fault.error not in (MISMATCH, REMOVED):
         return []
+    from gua.daemon.presence import Presence, find_daemon
     from gua.daemon.status import is_fresh, read_history
+
+    if find_daemon(database).presence is Presence.NONE:
+        return []
 
     now_ms = clock.now_ms()
     last = read_history(database, now_ms, with_day=False).last
     if last is None or last.status not in (TickStatus.OK, TickStatus.PARTIAL) or not is_fresh(last, now_ms):
         return []
-    return [f"daemon_samples_on: the daemon, whose last tick is {last.status.value}, {SAMPLES_ON}"]
+    on = SAMPLES_ON if tick.fault.error == MISMATCH else HAS_ONE
+    return [f"daemon_samples_on: the daemon, whose last tick is {last.status.value}, {on}"]
 
 
 def _why_not(status: str) -> str:

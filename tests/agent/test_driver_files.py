@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
@@ -53,6 +56,31 @@ def test_the_environment_goes_before_the_cache_and_what_is_gone_is_passed_over(t
     loader = cache(tmp_path, gone, second)
     assert read_library_version({}, loader) == "570.86.15"
     assert read_library_version({"LD_LIBRARY_PATH": f":/nowhere:{own.parent}"}, loader) == "580.1"
+
+
+@pytest.mark.parametrize(("other", "version"), [("570.86.15", "570.86.15"), ("535.129.03", None)])
+@pytest.mark.parametrize("first", [True, False])
+def test_several_libraries_in_the_cache_tell_a_version_where_they_agree(
+    tmp_path: Path, other: str, version: Optional[str], *, first: bool
+) -> None:
+    """Those of two architectures, or of an installation before: the order of the paths says nothing."""
+    paths = [install(tmp_path / "lib64", "570.86.15"), install(tmp_path / "lib32", other)]
+    assert read_library_version({}, cache(tmp_path, *(paths if first else reversed(paths)))) == version
+
+
+@pytest.mark.skipif(shutil.which("ldconfig", path="/sbin:/usr/sbin:/usr/bin") is None, reason="no ldconfig")
+def test_a_cache_of_the_real_loader_is_understood(tmp_path: Path, nvml_library: Path) -> None:
+    def version_by(*folders: str) -> Optional[str]:
+        (tmp_path / "conf").write_text("".join(f"{tmp_path}/{folder}\n" for folder in folders))
+        made = ["ldconfig", "-X", "-C", tmp_path / "cache", "-f", tmp_path / "conf"]
+        subprocess.run(made, check=True, capture_output=True, env={"PATH": "/sbin:/usr/sbin:/usr/bin"})
+        return read_library_version({}, tmp_path / "cache")
+
+    for folder, version in (("a", "570.86.15"), ("b", "580.65.06")):
+        library = install(tmp_path / folder, version).resolve()
+        library.write_bytes(nvml_library.read_bytes())
+    assert (version_by("a"), version_by("b")) == ("570.86.15", "580.65.06")
+    assert (version_by("a", "b"), version_by("b", "a")) == (None, None)
 
 
 def test_a_library_without_a_version_in_its_name_tells_none(tmp_path: Path) -> None:

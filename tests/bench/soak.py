@@ -3,11 +3,11 @@
     python -m tests.bench.soak [TICKS [SEED [DEADLINE_S]]]     7200, 1 and 6 unless told
 
 Four cards at 50 ms, until so many ticks are taken (7,200: six minutes, and what hangs cost beside), through the
-daemon's own loop, sampling child and database. Every second or so another fault begins or ends: an error, a hang or
-rubbish on the one card that may be sick, a driver that is reloaded, missing or mismatched, a child that is killed or
-stopped. The three healthy cards may not lose a tick but to the driver or the child itself, and everything must be
-whole within two ticks after such a fault. Ticks that fall out because a stopped child is waited for, or because this
-machine is busy, are nobody's: they are not taken.
+daemon's own loop, sampling child and database. Every second or so another fault begins or ends: an error, a hang,
+slowness or rubbish on the one card that may be sick, a driver that is reloaded, missing or mismatched, a child that is
+killed or stopped. The three healthy cards may not lose a tick but to the driver or the child itself, and everything
+must be whole within two ticks after such a fault. Ticks that fall out because a stopped child is waited for, or because
+this machine is busy, are nobody's: they are not taken.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ CALLS = (
 ERRORS = ("UNKNOWN", "GPU_IS_LOST", "NOT_SUPPORTED", "NO_PERMISSION", "FUNCTION_NOT_FOUND", "IRQ_ISSUE", "TIMEOUT")
 # On one card only these are that card's trouble too.
 ERRORS += ("UNINITIALIZED", "DRIVER_NOT_LOADED")
+# So long for every call that a sample with that card would not come to its end.
+SLOW_MS = 600
+KINDS = ("none", "none", "error", "error", "hang", "slow", "rubbish", "reload", "init", "kill", "stop")
+CONCERNS = {
+    **dict.fromkeys(("error", "hang", "slow", "rubbish"), "card"),
+    **dict.fromkeys(("reload", "init"), "driver"),
+    **dict.fromkeys(("kill", "stop"), "child"),
+}
 # Kinds of faults that no card can be spared.
 ALL_CARDS = ("driver", "child")
 DRIVER_ERRORS = ("DRIVER_NOT_LOADED", "LIB_RM_VERSION_MISMATCH", "UNKNOWN")
@@ -79,12 +87,10 @@ class Faults:
 
     def change(self, child: int | None) -> None:
         """Another fault, or none."""
-        kind = self.rng.choice(("none", "none", "error", "error", "hang", "rubbish", "reload", "init", "kill", "stop"))
+        kind = self.rng.choice(KINDS)
         self.seen[kind] += 1
         self.concerned_before = self.concerns
-        self.concerns = {"error": "card", "hang": "card", "rubbish": "card", "reload": "driver", "init": "driver"}.get(
-            kind, "child" if kind in ("kill", "stop") else "none"
-        )
+        self.concerns = CONCERNS.get(kind, "none")
         getattr(self, f"_{kind}", lambda _: self.save())(child)
 
     def _error(self, child: int | None) -> None:
@@ -92,6 +98,9 @@ class Faults:
 
     def _hang(self, child: int | None) -> None:
         self.save([Delay(self.rng.choice(CALLS[:-1]), 600_000, masked=self.rng.random() < 0.5)])
+
+    def _slow(self, child: int | None) -> None:
+        self.save([Delay("*", SLOW_MS)])
 
     def _rubbish(self, child: int | None) -> None:
         self.save(util=4_000_000_000)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _BESIDE_THE_SAMPLE_S = 30.0
 
 # A board that does not answer must not hold up a stop, of which one second is promised in all.
-_OUTLET_S = 0.8
+_OUTLET_S = 0.7
 
 
 def longest_tick_s(settings: Settings) -> float:

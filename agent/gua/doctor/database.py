@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Optional
 from gua.clock import Clock
 from gua.daemon.lock import is_locked
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.doctor.readings import Zero, read_zeroes
+from gua.doctor.readings import Zeroes, read_zeroes
 from gua.errors import DatabaseDamaged, DatabaseForbidden, DatabaseMissing, DatabaseUnusable
 from gua.filesystem import is_network_type, read_filesystem_type
 from gua.location import Location
@@ -54,7 +54,7 @@ class History:
     paused_ms: Optional[int] = None
     damage: Optional[str] = None
     whole_read: bool = True
-    zeroes: Optional[tuple[Zero, ...]] = None
+    zeroes: Optional[Zeroes] = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from gua.doctor.check import FAIL, OK, SKIP, WARN, Check
-from gua.driver_files import MISMATCH, SAMPLES_ON, DriverFiles
+from gua.driver_files import HAS_ONE, MISMATCH, REMOVED, SAMPLES_ON, DriverFiles
 from gua.model import (
     READING_COMPUTE,
     READING_MEMORY,
@@ -27,7 +27,7 @@ _REBOOT = "reboot, or stop what uses the cards and reload the nvidia kernel modu
 _CURES = {
     MISMATCH: _REBOOT,
     "DRIVER_NOT_LOADED": "load the driver (`modprobe nvidia`), or look in `dmesg` why it does not load",
-    "LIBRARY_NOT_FOUND": "install the NVIDIA driver's libnvidia-ml.so.1",
+    REMOVED: "install the NVIDIA driver's libnvidia-ml.so.1",
     "NO_PERMISSION": "give this user the right to use /dev/nvidia*",
 }
 
@@ -104,7 +104,7 @@ def _why_absent(card: CardReading) -> str:
 
 
 def _error(fault: Fault) -> str:
-    return f"{fault.call} does not return" if fault.error == "NO_ANSWER" else fault.error
+    return f"{fault.call} does not return in time" if fault.error == "NO_ANSWER" else fault.error
 
 
 def _place(card: CardReading) -> str:
@@ -117,6 +117,8 @@ def _without_nvml(fault: Fault, *, gpu_less: bool, ticked: Optional[str]) -> Che
     summary = f"NVML cannot be used: {fault.error}: {shown(fault.message, 200)}"
     if fault.error == MISMATCH and ticked is not None:
         summary += f"; the running daemon ({ticked}) samples on, see driver_match"
+    if fault.error == REMOVED and ticked is not None:
+        summary += f"; the running daemon ({ticked}) {HAS_ONE}"
     cure = _CURES.get(fault.error, "try `nvidia-smi`; look in `dmesg`")
     return Check("nvml", FAIL, summary, cure, {"error": fault.error, "call": fault.call})
 

@@ -16,9 +16,9 @@ from gua.daemon.pause import refuse_when_paused
 from gua.daemon.record import age_of_ticks_s
 from gua.doctor import cloud, database, driver, host, modes, readings, sandbox
 from gua.doctor.beside import Beside
-from gua.doctor.check import FAIL, QUESTIONS, SEVERITY, Check
+from gua.doctor.check import FAIL, OK, QUESTIONS, SEVERITY, Check
 from gua.doctor.question import Question, ask_module
-from gua.driver_files import read_module_version
+from gua.driver_files import LOADER_CACHE, read_library_version, read_module_version
 from gua.errors import GuaError, Paused
 from gua.host import procfs_root
 from gua.identity.proc import ProcFs
@@ -132,6 +132,8 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
     gpu_less = is_gpu_less(devices, sysfs, procfs) and not history.known
     mounts = _mountinfo(procfs)
     read_ms = history.read_ms or now_ms
+    hidepid = host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0)
+    namespace = host.check_pid_namespace(ours, trusted=trusted)
     ticked = database.good_tick(seen.storage.running, history, now_ms=read_ms)
     return [
         host.check_os(),
@@ -146,15 +148,15 @@ def _checks(seen: _Seen, location: Location, now_ms: int, dev: Path, *, trusted:
         host.check_pci(devices, snapshot),
         host.check_nvidia_smi(seen.smi, seen.smi_help, module, gpu_less=gpu_less),
         driver.check_nvml(snapshot, history.known, gpu_less=gpu_less, ticked=ticked),
-        driver.check_driver_match(
-            module, snapshot, None if seen.modes is None else seen.modes.library_version, ticked=ticked
-        ),
+        driver.check_driver_match(module, snapshot, _library_version(seen.modes), ticked=ticked),
         modes.check_bindings(snapshot, seen.modes),
         modes.check_mig(snapshot, seen.modes),
         modes.check_persistence_mode(seen.modes),
-        host.check_hidepid(mounts, groups=os.getgroups(), root=os.geteuid() == 0),
-        host.check_pid_namespace(ours, trusted=trusted),
-        readings.check_stuck_reading(history.zeroes, ours.boot_id(), ours.cpu_s, age_of_ticks_s),
+        hidepid,
+        namespace,
+        readings.check_stuck_reading(
+            history.zeroes, ours.boot_id(), ours.cpu_s, age_of_ticks_s, blind={hidepid.status, namespace.status} != {OK}
+        ),
         host.check_clock(now_ms, history.newest_ms),
         database.check_database(location, history),
         database.check_database_integrity(history),
@@ -187,6 +189,11 @@ def to_document(checks: Sequence[Check], now_ms: int) -> dict[str, Any]:
 
 def _rank(check: Check) -> tuple[int, int]:
     return SEVERITY.index(check.status), _ORDER.index(check.id) if check.id in _ORDER else len(_ORDER)
+
+
+def _library_version(found: Optional[modes.Modes]) -> Optional[str]:
+    """Of the library that a program loads now: as one has just done, else by the files that `gua status` looks at."""
+    return read_library_version(os.environ, LOADER_CACHE) if found is None else found.library_version
 
 
 def _mountinfo(procfs: Path) -> str:

@@ -22,6 +22,8 @@ COMMAND = (sys.executable, "-m", "gua.nvml.worker")
 # A killed process is reaped in milliseconds, unless a driver call holds it in the kernel.
 _REAP_S = 0.5
 _GENTLE_S = 0.5
+# After that, of the one second that a stop may take in all.
+_REAP_AT_END_S = 0.25
 # Of a child that has been in one call for so long, nobody expects that it comes to shutting NVML down.
 _HELD_S = 1.0
 # An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
@@ -43,8 +45,8 @@ _NO_MESSAGE = (
 class NoAnswer(Exception):
     """The child did not answer in time. It may be working, stopped, or held in the kernel.
 
-    at: the call about a card that it was in for too long; None when there is none to blame. doing: the call that it
-    was in, about a card or not, when it was given up.
+    at: the call that it was in when it was with one card for too long; None when there is none to blame. doing: the
+    call that it was in, about a card or not, when it was given up.
     """
 
     def __init__(self, at: Optional[Position] = None, doing: Optional[Position] = None) -> None:
@@ -65,6 +67,8 @@ class Child:
     def __init__(self, command: Sequence[str], *, clock: Clock, deadline_s: float) -> None:
         self._clock = clock
         self._number = 0
+        self._stood_still_s = 0.0
+        self._killed = False
         self.ready = False
         self.started_s = clock.monotonic_s()
         self._progress = Progress.create()
@@ -91,10 +95,11 @@ class Child:
     def ask(self, leave_out: LeaveOut, *, until_s: float, stall_s: float) -> Snapshot:
         """The child's snapshot, taken after this call began, without the cards of `leave_out`.
 
-        Raises NoAnswer at `until_s` (monotonic), or once the child is in one call about a card for `stall_s`;
+        Raises NoAnswer at `until_s` (monotonic), or once the child is with one card for `stall_s`;
         ChildEnded.
         """
         self._number += 1
+        self._stood_still_s = 0.0
         try:
             self._channel.send((self._number, leave_out) if leave_out else self._number)
             while self._channel.poll(self._patience_s(until_s, stall_s)):
@@ -106,27 +111,34 @@ class Child:
             raise NoAnswer from exc
         except _NO_MESSAGE as exc:
             raise ChildEnded(self._how_it_ended()) from exc
-        # A call that began late in the sample only came last: then the host is slow, and no card hangs
+        # A card that it came to late in the sample only is the last: then the host is slow, and no card hangs
         raise NoAnswer(self._stalled(stall_s / 2), self._progress.read())
 
     def _patience_s(self, until_s: float, stall_s: float) -> float:
         """Let time pass until there is something to receive or to give up; then 0. Raises NoAnswer when it is late."""
         while True:
-            left_s = until_s - self._clock.monotonic_s()
-            if left_s <= 0 or self._stalled(stall_s) is not None:
+            began_s = self._clock.monotonic_s()
+            if began_s >= until_s or self._stalled(stall_s) is not None:
                 return 0.0
-            arrived = self._channel.poll(min(left_s, stall_s / 4))
-            if self._clock.monotonic_s() > until_s + _LATE_S:
+            wait_s = min(until_s - began_s, stall_s / 4)
+            arrived = self._channel.poll(wait_s)
+            now_s = self._clock.monotonic_s()
+            if now_s > until_s + _LATE_S:
                 raise NoAnswer
             if arrived:
                 return 0.0
+            self._stood_still_s += now_s - began_s - wait_s
 
     def _stalled(self, stall_s: float) -> Optional[Position]:
-        """The call about a card that it is in for so long."""
+        """The call that it is in, if it is with one card for so long, not counting when we stood still.
+
+        What stops a service (a freezer, a suspended virtual machine) stops both, and no card is to blame.
+        """
         position = self._progress.read()
-        if position is None or not position.place or self._clock.monotonic_s() - position.since_s < stall_s:
+        if position is None or not position.place:
             return None
-        return position
+        for_s = self._clock.monotonic_s() - position.place_since_s - self._stood_still_s
+        return position if for_s >= stall_s else None
 
     def _receive(self) -> Optional[Snapshot]:
         """One message; None when it is not the answer: word that NVML is up, or what came too late last time."""
@@ -146,19 +158,23 @@ class Child:
 
     def kill(self) -> bool:
         """Kill and reap it; whether that worked. Not, while a driver call holds it: try `has_ended` again later."""
+        return self._kill(_REAP_S)
+
+    def _kill(self, reap_s: float) -> bool:
         self._close()
+        self._killed = True
         if not self.has_ended():
             self._process.kill()
-        return self._wait(_REAP_S)
+        return self._wait(reap_s)
 
     def end(self) -> bool:
         """Let it shut NVML down, kill it when it takes too long, or is held in a call; whether it is reaped.
 
-        At most one second.
+        At most three quarters of a second, also of one whose killing was interrupted.
         """
-        held = self._is_held()
+        gentle = not self._killed and not self._is_held()
         self._close()
-        return (not held and self._wait(_GENTLE_S)) or self.kill()
+        return (gentle and self._wait(_GENTLE_S)) or self._kill(_REAP_AT_END_S)
 
     def _is_held(self) -> bool:
         position = None if self._channel.closed else self._progress.read()

@@ -4,9 +4,9 @@ A child is replaced when it missed its deadline, ended, met a driver-level error
 a library does whose driver was upgraded beneath it). There is never a second child while the first cannot be
 reaped: then every sample is `unresponsive` at once, until the kernel lets it go.
 
-A child that is in one call about a card for half the deadline is replaced too, and in the other half its successor
-reads the rest; where that one hangs in another card, it is given half of what is left, and so on. Cards that hang cost
-no other card its tick (see `gua.nvml.isolation`).
+A child that is with one card for half the deadline, in one call or in many slow ones, is replaced too, and in the other
+half its successor reads the rest; where that one hangs in another card, it is given a third of what is left, and so on.
+Cards that hang cost no other card its tick (see `gua.nvml.isolation`).
 
 A child that has sampled before and cannot go on is replaced within the same tick: a reloaded driver costs none. A
 driver that comes back must be seen within two ticks, so the back-off counts ticks: a new child starts at the next
@@ -93,9 +93,10 @@ class WorkerClient:
         if self._unreaped is not None and self._unreaped.has_ended():
             self._unreaped = None
         if self._child is not None and not self._child.end():
-            logger.warning("sampling child left behind, held by the driver pid=%d", self._child.pid)
             self._unreaped = self._child
         self._child = None
+        if self._unreaped is not None:
+            self._warn(f"sampling child left behind, held by the driver pid={self._unreaped.pid}")
         return self._unreaped is None
 
     def _start(self) -> Child:
@@ -132,7 +133,7 @@ class WorkerClient:
 
     def _blame(self, at: Position) -> None:
         self._isolation.hung(at.place, at.call, self._clock.monotonic_s())
-        self._warn(f"{at.call} does not return on card {at.place}: the card is left out for now")
+        self._warn(f"{at.call} does not return in time on card {at.place}: the card is left out for now")
 
     def _ask(self, child: Child, leave_out: LeaveOut, until_s: float, stall_s: float) -> Snapshot:
         """One answer. Raises NoAnswer."""
@@ -173,8 +174,9 @@ class WorkerClient:
         return self._failed(_no_answer(doing))
 
     def _retire(self, child: Child) -> None:
+        reaped = child.kill()  # a stop that comes in the middle of it leaves the child to `close`
         self._child = None
-        if not child.kill():
+        if not reaped:
             logger.error("sampling child cannot be killed, the driver holds it pid=%d", child.pid)
             self._unreaped = child
 
@@ -206,7 +208,7 @@ def _no_answer(at: Optional[Position]) -> Snapshot:
         fault = Fault("gua.nvml.worker", "NO_ANSWER", FaultKind.FAILED, "the sampling process does not answer")
     else:
         where = f" on card {at.place}" if at.place else ""
-        fault = Fault(at.call, "NO_ANSWER", FaultKind.FAILED, f"{at.call} does not return{where}")
+        fault = Fault(at.call, "NO_ANSWER", FaultKind.FAILED, f"{at.call} does not return in time{where}")
     return Snapshot(fault=fault, unresponsive=True)
 
 
@@ -215,4 +217,4 @@ def _only_hung(snapshot: Snapshot) -> Optional[Position]:
     if snapshot.cards or any(slot.reason is not Reason.UNRESPONSIVE for slot in snapshot.lost):
         return None
     first = next(iter(snapshot.lost), None)
-    return None if first is None else Position(first.uuid or f"index {first.index}", first.fault.call, 0.0)
+    return None if first is None else Position(first.uuid or f"index {first.index}", first.fault.call)

@@ -1,4 +1,4 @@
-"""Which cards are left out of a sample, because a driver call about them hung. Pure.
+"""Which cards are left out of a sample, because driver calls about them hung, or took too long. Pure.
 
 A hung call holds the child, and with it every other card. So the card that it was about is left out of what the next
 child reads, and is tried again: at the next tick, then after half a minute, then ever more seldom.
@@ -42,7 +42,7 @@ class Isolation:
         return {place: hung.call for place, hung in self._hung.items() if place != tried}
 
     def hung(self, place: str, call: str, now_s: float) -> None:
-        """A call about this card did not return."""
+        """A call about this card did not return in time."""
         hangs = self._hung[place].hangs + 1 if place in self._hung else 1
         self._hung[place] = _Hung(call, hangs, now_s + wait_s(hangs))
 
@@ -61,9 +61,10 @@ def wait_s(hangs: int) -> float:
 
 
 def successor_stall_s(left_s: float) -> float:
-    """How long a child that begins with so much left of the tick may be in one call about a card: half of that.
+    """How long a child that begins with so much left of the tick may be with one card: a third of that, or a second.
 
-    Where half of it is too short to tell a hang by, all of it: of ten seconds (5, 2.5 and 1.25) three cards are left
-    out and a fourth child reads the rest, of less than four seconds one.
+    Every child takes its time to start, too, and where nothing would be left for a next one, it has all there is: of
+    ten seconds (5, 1.7, 1.1 and 1) four cards are left out and a fifth child reads the rest, of less than four seconds
+    one.
     """
-    return left_s / 2 if left_s / 2 >= _SHORTEST_STALL_S else left_s
+    return max(left_s / 3, _SHORTEST_STALL_S) if left_s >= 2 * _SHORTEST_STALL_S else left_s

@@ -1,4 +1,4 @@
-"""Cards and MIG instances that are not touched, because a call on them did not return the last time."""
+"""Cards and MIG instances that are not touched, because a call on them did not return in time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ NOTHING: LeaveOut = {}
 
 def left_out(index: int, hanging_call: str, uuid: Optional[str] = None) -> LostSlot:
     """What is told of one that is not touched. index: its card's."""
-    text = f"{hanging_call} did not return; the card is left out, and tried again later"
+    text = f"{hanging_call} did not return in time; the card is left out, and tried again later"
     fault = Fault(hanging_call, "NO_ANSWER", FaultKind.FAILED, text)
     return LostSlot(index, fault, uuid, Reason.UNRESPONSIVE)

@@ -82,10 +82,11 @@ class NvmlReader:
         # At every reading: an administrator may raise it while we run
         self._pid_max = self._mig.pid_max = read_pid_max()
         self._mig.begin()
-        self._enter("")
+        self._rest()
         try:
-            indexes = range(call_number("nvmlDeviceGetCount", highest=_MOST_CARDS))
-            found = _without_doubles([entry for index in indexes for entry in self._read_index(index, leave_out)])
+            count = call_number("nvmlDeviceGetCount", highest=_MOST_CARDS)
+            entries = (entry for index in range(count) for entry in self._read_index(index, count, leave_out))
+            found = _without_doubles(entries)
             fault = _driver_fault(found)
         except CallFailed as exc:
             found, fault = [], exc.fault
@@ -113,8 +114,9 @@ class NvmlReader:
         if self._progress is not None:
             self._progress.rest()
 
-    def _read_index(self, index: int, leave_out: LeaveOut) -> Iterator[Found]:
-        place = f"index {index}"
+    def _read_index(self, index: int, count: int, leave_out: LeaveOut) -> Iterator[Found]:
+        # A card that drops off the bus shifts the indexes of others: none of them may be left out for what it was
+        place = f"index {index} of {count}"
         if place in leave_out:
             yield left_out(index, leave_out[place])
             return
@@ -128,7 +130,8 @@ class NvmlReader:
         if uuid in leave_out:
             yield left_out(index, leave_out[uuid], uuid)
             return
-        self._enter(uuid)
+        if self._progress is not None:
+            self._progress.known_as(uuid)
         try:
             yield from self._read_known(self._describe(handle, uuid, index), leave_out)
         except Exception as exc:  # noqa: BLE001 - an answer of a shape we do not know costs this card, no other

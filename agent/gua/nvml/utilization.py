@@ -13,8 +13,9 @@ from gua.nvml.watermark import Watermark, field_of
 
 _POINT, _SAMPLES = "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetSamples"
 _GPU_UTILIZATION = 1  # NVML_GPU_UTILIZATION_SAMPLES
-# Samples that are all 0 beside a point reading of this much tell another story. Once that is a job that has just
-# begun; a card of which it is true at so many readings in a row has samples that say nothing.
+# Samples that are all 0 beside a point reading of this much tell another story, and that reading stands: to call a
+# card idle that works is worse than the reverse. Once it may be a job that has just begun; a card of which it was true
+# at so many readings, with no sample above 0 between them, has samples that say nothing.
 _CLEAR_PCT = 10
 _CONTRADICTIONS = 3
 # Member of nvmlValue_t by nvmlValueType_t
@@ -45,8 +46,9 @@ class UtilReader:
     def read(self, handle: Any, uuid: str) -> UtilReading:
         """Mean and maximum since the last read of this card; the point reading on the first, or without new samples.
 
-        The driver keeps its last 15 to 100 seconds: of a longer interval that end is seen. Samples that are 0 while
-        the point reading is not, again and again, are not believed until one of them is above 0. Raises CallFailed.
+        The driver keeps its last 15 to 100 seconds: of a longer interval that end is seen. Samples that are all 0
+        count for nothing while the point reading is clearly not; after some of these, not before one of them is above
+        0. Raises CallFailed.
         """
         fault = None
         try:
@@ -62,18 +64,17 @@ class UtilReader:
 
     def _judge_nothing(self, handle: Any, uuid: str) -> UtilReading:
         """The reading where every new sample is 0: an idle card, or one whose samples are always so."""
-        doubted = self._contradictions[uuid] >= _CONTRADICTIONS
         try:
             point_pct = _read_point(handle)
         except CallFailed:
-            if doubted:
+            if self._contradictions[uuid] >= _CONTRADICTIONS:
                 raise
             point_pct = 0  # no witness against them
-        if not doubted:
-            self._contradictions[uuid] = self._contradictions[uuid] + 1 if point_pct >= _CLEAR_PCT else 0
-        if self._contradictions[uuid] < _CONTRADICTIONS:
-            return UtilReading(0, UtilSource.SAMPLES, 0)
-        return UtilReading(point_pct, UtilSource.POINT, fault=_not_believed(point_pct))
+        contradicted = point_pct >= _CLEAR_PCT
+        self._contradictions[uuid] += contradicted
+        if self._contradictions[uuid] >= _CONTRADICTIONS:
+            return UtilReading(point_pct, UtilSource.POINT, fault=_not_believed(point_pct))
+        return UtilReading(point_pct, UtilSource.POINT) if contradicted else UtilReading(0, UtilSource.SAMPLES, 0)
 
     def _read_new(self, handle: Any, mark: Watermark) -> list[float]:
         try:

@@ -9,7 +9,7 @@ import pytest
 
 from gua.daemon.bus import MadeUpBus
 from gua.daemon.library import WithLibrary
-from gua.driver_files import SAMPLES_ON
+from gua.driver_files import HAS_ONE, SAMPLES_ON
 from gua.model import Tick, TickStatus
 from tests.agent.fakes import FakeClock
 from tests.agent.running import check_of, run_gua, run_json, running_daemon, tick_statuses, wait_until
@@ -91,6 +91,20 @@ def test_daemon_doctor_status_and_sync_once_say_the_same_and_no_time_is_lost(
         assert f"{DIFFER}: it {SAMPLES_ON}" in run_gua(tmp_path, "status", **more).stdout
         before = len(tick_statuses(database))
         wait_until(lambda: len(tick_statuses(database)) >= before + 2, "further ticks")
+        link.unlink()
+        once = run_json(tmp_path, "sync-once", "--push", "never", **more)
+        assert "LIBRARY_NOT_FOUND" in once["errors"][0]
+        assert once["errors"][1:] == [f"daemon_samples_on: the daemon, whose last tick is ok, {HAS_ONE}"]
+        summary = check_of(run_json(tmp_path, "doctor", **more), "nvml")["summary"]
+        assert "; the running daemon (last tick ok, " in summary
+        assert summary.endswith(f" old) {HAS_ONE}")
+        link.symlink_to(f"libnvidia-ml.so.{NEW}")
+    # Its last tick is still a fresh one, but nobody samples any more
+    assert len(run_json(tmp_path, "sync-once", "--push", "never", **more)["errors"]) == 1
+    assert check_of(run_json(tmp_path, "doctor", **more), "driver_match")["summary"] == DIFFER
+    # Also while nobody may touch the driver
+    assert run_gua(tmp_path, "pause", "--for", "1h", **more).returncode == 0
+    assert check_of(run_json(tmp_path, "doctor", **more), "driver_match")["summary"] == DIFFER
     assert set(tick_statuses(database)) == {"ok"}
     with sqlite3.connect(database) as connection:
         assert connection.execute("SELECT count(*) FROM run WHERE kind = 'sync-once'").fetchall() == [(0,)]

@@ -90,4 +90,4 @@ def test_what_ends_slowly_is_told_before_the_sampling_process_ends_and_is_given_
     outlets.begin_to_end()
     clock.sleep_s(0.5)  # the sampling process took so long
     outlets.close()
-    assert Slow.waits_s == [0.0, 0.3]
+    assert Slow.waits_s == [0.0, 0.2]

@@ -58,7 +58,7 @@ def test_a_lost_card_that_nobody_knows_is_told_beside_one_that_the_history_knows
 
 def test_a_card_whose_calls_hang_is_named_like_a_lost_one() -> None:
     stuck = Fault("nvmlDeviceGetUtilizationRates", "NO_ANSWER", FaultKind.FAILED)
-    does_not = "nvmlDeviceGetUtilizationRates does not return"
+    does_not = "nvmlDeviceGetUtilizationRates does not return in time"
     slot = LostSlot(1, stuck, "GPU-c", Reason.UNRESPONSIVE)
     known = KnownDevice("GPU-c", 1, "00000000:3B:00.0", "H100", 81559, None, 0, 1)
     seen = Snapshot(cards=(CardReading("GPU-a", 0),), lost=(slot,))

@@ -13,7 +13,8 @@ from typing import Optional
 import pytest
 
 from gua.daemon.record import read_start_ticks
-from gua.doctor.readings import Zero, check_stuck_reading, read_zeroes
+from gua.doctor.check import Check
+from gua.doctor.readings import CpuTime, Zero, Zeroes, check_stuck_reading, read_zeroes
 from gua.identity.proc import ProcFs
 from gua.store.database import read_stored
 from tests.agent.store.opened import SetClock, steady, stored
@@ -46,8 +47,12 @@ def scaled(pid: int, start: int) -> Optional[float]:
     return None if used_s is None else min(used_s, 1.0) * SCALE
 
 
-def zeroes_of(path: Path, hours: float) -> tuple[Zero, ...]:
+def zeroes_of(path: Path, hours: float) -> Zeroes:
     return read_stored(path, lambda reader: read_zeroes(reader, SetClock(MONDAY + round(hours * HOUR))))
+
+
+def judge(zeroes: Optional[Zeroes], cpu_s: CpuTime, hours: float = 26, *, blind: bool = False) -> Check:
+    return check_stuck_reading(zeroes, BOOT, cpu_s, lambda _: hours * 3600, blind=blind)
 
 
 def history(folder: Path, pid: int, start: int, *utils: Optional[int], hours: int = 26) -> Path:
@@ -61,7 +66,7 @@ def history(folder: Path, pid: int, start: int, *utils: Optional[int], hours: in
 def test_a_card_that_reads_nothing_while_its_holder_burns_cpu_is_told(tmp_path: Path) -> None:
     with process(BURN) as (pid, start):
         zeroes = zeroes_of(history(tmp_path, pid, start), 26)
-        check = check_stuck_reading(zeroes, BOOT, scaled, lambda _: 26 * 3600)
+        check = judge(zeroes, scaled)
     assert (check.status, check.details) == ("warn", {"cards": ["GPU-a"]})
     assert check.summary == (
         f"card 0 (NVIDIA A100, GPU-a) reads 0 % for 26 h 00 min though PID {pid} (python), which holds it, "
@@ -72,28 +77,28 @@ def test_a_card_that_reads_nothing_while_its_holder_burns_cpu_is_told(tmp_path: 
 def test_a_holder_that_waits_holds_a_card_that_is_really_idle(tmp_path: Path) -> None:
     with process(WAIT) as (pid, start):
         zeroes = zeroes_of(history(tmp_path, pid, start), 26)
-        assert [zero.pid for zero in zeroes] == [pid]
-        assert check_stuck_reading(zeroes, BOOT, scaled, lambda _: 26 * 3600).status == "ok"
+        assert [zero.pid for zero in zeroes.found] == [pid]
+        assert judge(zeroes, scaled).status == "ok"
 
 
 @pytest.mark.parametrize("utils", [(1,), (0, 1, 0), (77, 0), (9,)])
 def test_one_reading_above_0_shows_that_readings_come(tmp_path: Path, utils: tuple[int, ...]) -> None:
-    assert zeroes_of(history(tmp_path, 7, 9, *utils), 26) == ()
+    assert zeroes_of(history(tmp_path, 7, 9, *utils), 26) == Zeroes()
 
 
 def test_readings_that_are_missing_are_not_0(tmp_path: Path) -> None:
-    assert zeroes_of(history(tmp_path, 7, 9, *[None] * 150), 26) == ()
+    assert zeroes_of(history(tmp_path, 7, 9, *[None] * 150), 26) == Zeroes()
 
 
 @pytest.mark.parametrize(("hours", "found"), [(23, 0), (24, 1)])
 def test_a_day_of_them_is_what_it_takes(tmp_path: Path, hours: int, found: int) -> None:
-    assert len(zeroes_of(history(tmp_path, 7, 9, hours=hours), hours)) == found
+    assert len(zeroes_of(history(tmp_path, 7, 9, hours=hours), hours).found) == found
 
 
 def test_a_card_that_was_active_for_this_holder_days_ago_gives_readings(tmp_path: Path) -> None:
     held = (holder(pid=7, start=9),)
     ticks = steady(60, card("GPU-a", 80, held)) + steady(60 * 60, card("GPU-a", 0, held), start=60)
-    assert zeroes_of(stored(tmp_path / "gua.db", ticks, interval_ms=MINUTE), 61) == ()
+    assert zeroes_of(stored(tmp_path / "gua.db", ticks, interval_ms=MINUTE), 61) == Zeroes()
 
 
 def _zero(key: str = f"{BOOT}:7:9") -> Zero:
@@ -113,11 +118,40 @@ def _zero(key: str = f"{BOOT}:7:9") -> Zero:
 )
 def test_what_counts_as_work(key: str, cpu_h: Optional[float], age_h: float, status: str) -> None:
     used_s = None if cpu_h is None else cpu_h * 3600
-    assert check_stuck_reading([_zero(key)], BOOT, lambda *_: used_s, lambda _: age_h * 3600).status == status
+    assert judge(Zeroes((_zero(key),)), lambda *_: used_s, age_h).status == status
 
 
 def test_without_a_history_nothing_is_said() -> None:
-    assert check_stuck_reading(None, BOOT, lambda *_: None, lambda _: 1.0).status == "skip"
+    assert judge(None, lambda *_: None).status == "skip"
+
+
+def test_processes_that_this_user_cannot_see_may_work_or_not() -> None:
+    zeroes = Zeroes((_zero(),))
+    check = judge(zeroes, lambda *_: None, blind=True)
+    assert (check.status, check.details) == ("skip", {"cards": ["GPU-a"]})
+    assert judge(Zeroes(), lambda *_: None, blind=True).status == "ok"
+    assert judge(zeroes, lambda *_: 26 * 3600.0, blind=True).status == "warn"  # this user's own
+
+
+class SlowClock(SetClock):
+    """Every look at it takes half a second."""
+
+    seconds = 0.0
+
+    def monotonic_s(self) -> float:
+        self.seconds += 0.5
+        return self.seconds
+
+
+@pytest.mark.parametrize(("cards", "found", "status"), [(1, 1, "ok"), (3, 1, "skip")])
+def test_a_history_that_was_not_looked_at_to_its_end_is_not_said_to_be_well(
+    tmp_path: Path, cards: int, found: int, status: str
+) -> None:
+    held = [card(f"GPU-{number}", 0, (holder(pid=7, start=9),)) for number in range(cards)]
+    path = stored(tmp_path / "gua.db", steady(26 * 60, *held), interval_ms=MINUTE)
+    zeroes = read_stored(path, lambda reader: read_zeroes(reader, SlowClock(MONDAY + 26 * HOUR)))
+    assert (len(zeroes.found), zeroes.whole) == (found, status == "ok")
+    assert judge(zeroes, lambda *_: None).status == status
 
 
 def test_cpu_time_is_of_the_very_process() -> None:

@@ -90,7 +90,7 @@ def test_a_driver_that_hangs_is_told_long_before_it_answers(tmp_path: Path, nvml
     assert time.monotonic() - begin < 120
     assert done.stderr == ""
     summary = check_of(json.loads(done.stdout), "nvml")["summary"]
-    assert summary == "NVML does not answer: nvmlDeviceGetUtilizationRates does not return on card GPU-a"
+    assert summary == "NVML does not answer: nvmlDeviceGetUtilizationRates does not return in time on card GPU-a"
 
 
 @pytest.mark.processes

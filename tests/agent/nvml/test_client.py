@@ -70,7 +70,7 @@ def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
     Scene(cards=(Card("GPU-a", rules=(Delay(UTIL, LONG_MS, masked=masked),)),)).save(nvml_scene)
     snapshots: list[Snapshot] = []
     took_s = _seconds(lambda: snapshots.append(client.sample()))
-    assert _why(snapshots[0]) == (True, UTIL, f"{UTIL} does not return on card GPU-a")
+    assert _why(snapshots[0]) == (True, UTIL, f"{UTIL} does not return in time on card GPU-a")
     assert DEADLINE_S / 2 <= took_s < DEADLINE_S + BUSY_S
     HEALTHY.save(nvml_scene)
     recover(client)
@@ -79,8 +79,8 @@ def test_hanging_call_is_unresponsive_at_the_deadline_and_recovers(
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Delay("nvmlDeviceGetCount", LONG_MS), "nvmlDeviceGetCount does not return"),
-        (Delay("nvmlInit", LONG_MS), "nvmlInit does not return"),
+        (Delay("nvmlDeviceGetCount", LONG_MS), "nvmlDeviceGetCount does not return in time"),
+        (Delay("nvmlInit", LONG_MS), "nvmlInit does not return in time"),
     ],
 )
 def test_a_driver_that_does_not_answer_is_told_with_the_call(

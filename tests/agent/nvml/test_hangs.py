@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +11,7 @@ import pytest
 
 from gua.clock import SystemClock
 from gua.model import CardReading, KnownDevice, Reason, Snapshot
-from gua.nvml.child import NoAnswer
+from gua.nvml.child import Child, NoAnswer
 from gua.nvml.client import WorkerClient
 from gua.nvml.isolation import successor_stall_s
 from gua.nvml.leave_out import LeaveOut
@@ -56,12 +57,12 @@ def test_call_that_hangs_on_one_card_costs_the_others_nothing_lasting(
 
 
 def test_cards_that_begin_to_hang_at_once_cost_the_others_no_sample(nvml_scene: Path) -> None:
-    """In one and the same sample. A machine so busy that a child starts for seconds is given another try."""
+    """In one and the same sample. A machine so busy that a child starts for seconds is given more time."""
     cards = [Card(f"GPU-{index}", util=index) for index in range(5)]
     hangs = (Delay("nvmlDeviceGetUtilizationRates", FOR_EVER_MS),)
     hanging = [replace(card, rules=hangs) if index in (1, 2) else card for index, card in enumerate(cards)]
-    for _ in range(4):
-        client = WorkerClient(clock=SystemClock(), deadline_s=12.0)
+    for deadline_s in (9.0, 18.0, 36.0, 72.0):
+        client = WorkerClient(clock=SystemClock(), deadline_s=deadline_s)
         try:
             Scene(cards=tuple(cards)).save(nvml_scene)
             _until_cards(client, 5)
@@ -91,7 +92,7 @@ class _HangingChild:
             return Snapshot(cards=(CardReading("GPU-well"),))
         self.stalls_s.append(stall_s)
         self._clock.sleep_s(min(stall_s, until_s - self._clock.monotonic_s()))
-        raise NoAnswer(Position(at, "nvmlX", self._clock.monotonic_s() - stall_s))
+        raise NoAnswer(Position(at, "nvmlX"))
 
     def has_ended(self) -> bool:
         return False
@@ -107,9 +108,11 @@ class _HangingChild:
     ("deadline_s", "hanging", "stalls_s", "well"),
     [
         (10.0, 1, [5.0], True),
-        (10.0, 2, [5.0, 2.5], True),
-        (10.0, 3, [5.0, 2.5, 1.25], True),
-        (10.0, 4, [5.0, 2.5, 1.25, 1.25], False),
+        (10.0, 2, [5.0, 5 / 3], True),
+        (10.0, 3, [5.0, 5 / 3, 10 / 9], True),
+        (10.0, 4, [5.0, 5 / 3, 10 / 9, 1.0], True),
+        (10.0, 5, [5.0, 5 / 3, 10 / 9, 1.0, 11 / 9], False),
+        (6.0, 3, [3.0, 1.0, 1.0], True),
         (3.0, 1, [1.5], True),
         (3.0, 2, [1.5, 1.5], False),
     ],
@@ -122,7 +125,7 @@ def test_so_many_cards_may_begin_to_hang_in_one_sample(
     monkeypatch.setattr(child, "stalls_s", [])
     monkeypatch.setattr("gua.nvml.client.Child", child)
     snapshot = WorkerClient(clock=clock, deadline_s=deadline_s).sample()
-    assert child.stalls_s == stalls_s
+    assert child.stalls_s == pytest.approx(stalls_s)
     assert (bool(snapshot.cards), snapshot.unresponsive) == (well, not well)
     assert clock.elapsed_s <= deadline_s
 
@@ -143,16 +146,42 @@ def test_when_every_card_hangs_the_driver_as_a_whole_does_not_answer(nvml_scene:
 
 
 @pytest.mark.parametrize(
-    ("left_s", "stalls_s"), [(5.0, [2.5, 1.25, 1.25]), (1.5, [1.5]), (2.0, [1.0, 1.0]), (1.99, [1.99]), (0.0, [0.0])]
+    ("left_s", "stalls_s"), [(6.0, [2.0, 4 / 3, 1.0, 5 / 3]), (1.5, [1.5]), (2.0, [1.0, 1.0]), (1.99, [1.99]), (0, [0])]
 )
-def test_successors_halve_what_is_left_and_none_is_blamed_in_less_than_a_second(
+def test_successors_take_a_third_of_what_is_left_and_none_is_blamed_in_less_than_a_second(
     left_s: float, stalls_s: list[float]
 ) -> None:
     found = []
-    while not found or left_s > 0:
+    while not found or left_s > 1e-9:
         found.append(successor_stall_s(left_s))
         left_s -= found[-1]
-    assert found == stalls_s
+    assert found == pytest.approx(stalls_s)
+
+
+@pytest.mark.parametrize(("stood_still_s", "blamed"), [(0.0, True), (7.0, True), (8.0, False)])
+def test_no_card_is_blamed_for_the_time_in_which_we_stood_still(
+    monkeypatch: pytest.MonkeyPatch, stood_still_s: float, blamed: bool
+) -> None:
+    """As in a frozen service or virtual machine, where the child stands still, too."""
+    clock = FakeClock()
+    monkeypatch.setattr("time.monotonic", clock.monotonic_s)
+    child = Child((sys.executable, "-c", "import time; time.sleep(600)"), clock=clock, deadline_s=10.0)
+    pauses_s = [stood_still_s]
+
+    def poll(timeout_s: float) -> bool:
+        clock.sleep_s(timeout_s + (pauses_s.pop() if pauses_s else 0.0))
+        return False
+
+    try:
+        monkeypatch.setattr(child._channel, "poll", poll)
+        progress = Progress(child._progress.fd)
+        progress.enter("GPU-a")
+        progress.call("nvmlX")
+        with pytest.raises(NoAnswer) as raised:
+            child.ask({}, until_s=clock.monotonic_s() + 10.0, stall_s=5.0)
+        assert (raised.value.at is not None) is blamed
+    finally:
+        child.kill()
 
 
 def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None:
@@ -173,6 +202,22 @@ def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None
         client.close()
 
 
+def test_card_that_is_slow_in_all_its_calls_costs_the_others_nothing_lasting(nvml_scene: Path) -> None:
+    """No call of it hangs, and no sample with it would ever come to its end."""
+    cards = [Card(f"GPU-{index}", util=index) for index in range(4)]
+    Scene(cards=tuple(cards)).save(nvml_scene)
+    client = WorkerClient(clock=SystemClock(), deadline_s=DEADLINE_S)
+    try:
+        known = _known(_until_cards(client, 4))
+        cards[SICK] = replace(cards[SICK], rules=(Delay("*", int(DEADLINE_S * 1000 / 7)),))
+        Scene(cards=tuple(cards)).save(nvml_scene)
+        snapshot = _until_cards(client, 3)
+        absent = [(card.uuid, card.absent) for card in reconcile(snapshot, known).cards if card.absent]
+        assert absent == [("GPU-2", Reason.UNRESPONSIVE)]
+    finally:
+        client.close()
+
+
 def test_progress_tells_the_call_under_way_and_nothing_between_samples() -> None:
     progress = Progress.create()
     try:
@@ -183,10 +228,43 @@ def test_progress_tells_the_call_under_way_and_nothing_between_samples() -> None
         progress.call("nvmlX")
         position = reader.read()
         assert position is not None
-        assert position == Position("GPU-a", "nvmlX", position.since_s)
-        assert 0 < position.since_s <= SystemClock().monotonic_s()
+        assert position == Position("GPU-a", "nvmlX", position.since_s, position.place_since_s)
+        assert 0 < position.place_since_s <= position.since_s <= SystemClock().monotonic_s()
         progress.rest()
         assert reader.read() is None
+    finally:
+        progress.close()
+
+
+def test_progress_adds_up_how_long_a_sample_was_with_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, progress = FakeClock(), Progress.create()
+    monkeypatch.setattr("time.monotonic", clock.monotonic_s)
+    reader = Progress(progress.fd)
+
+    def at(seconds_with_card: float) -> Position:
+        progress.call("nvmlX")
+        now_s = clock.monotonic_s()
+        position = reader.read()
+        assert position == Position(position.place if position else "", "nvmlX", now_s, now_s - seconds_with_card)
+        return position
+
+    try:
+        progress.enter("index 0")
+        clock.sleep_s(1)
+        progress.known_as("GPU-a")
+        clock.sleep_s(2)
+        assert at(3.0).place == "GPU-a"
+        progress.enter("MIG-a")
+        clock.sleep_s(4)
+        assert at(4.0).place == "MIG-a"
+        progress.enter("GPU-a")
+        assert at(3.0).place == "GPU-a"
+        clock.sleep_s(1)
+        progress.enter("MIG-a")
+        assert at(4.0).place == "MIG-a"
+        progress.rest()
+        progress.enter("GPU-a")  # the next sample
+        assert at(0.0).place == "GPU-a"
     finally:
         progress.close()
 

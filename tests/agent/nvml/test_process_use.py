@@ -20,9 +20,11 @@ WORKER, PARKER = 10, 20
 def read(read_scene: ReadScene) -> Callable[..., CardReading]:
     """Samples one card that two processes hold."""
 
-    def sample(*uses: Use, samples: Optional[Samples] = None, rules: tuple[Error, ...] = ()) -> CardReading:
+    def sample(
+        *uses: Use, samples: Optional[Samples] = None, rules: tuple[Error, ...] = (), util: int = 50
+    ) -> CardReading:
         held = (Process(WORKER, GIB), Process(PARKER, 20 * GIB))
-        card = Card("GPU-a", util=50, processes=held, process_uses=uses, samples=samples, rules=rules)
+        card = Card("GPU-a", util=util, processes=held, process_uses=uses, samples=samples, rules=rules)
         return read_scene(Scene(cards=(card,))).cards[0]
 
     return sample
@@ -48,7 +50,14 @@ def test_without_new_samples_the_use_is_not_known(read: Callable[..., CardReadin
 
 def test_on_a_card_that_did_nothing_nobody_used_anything(read: Callable[..., CardReading]) -> None:
     read(Use(WORKER, 1, 99), samples=Samples(((1, 0),)))
-    assert _use(read(Use(WORKER, 1, 99), samples=Samples(((2, 0), (3, 0))))) == {WORKER: 0.0, PARKER: 0.0}
+    assert _use(read(Use(WORKER, 1, 99), samples=Samples(((2, 0), (3, 0))), util=0)) == {WORKER: 0.0, PARKER: 0.0}
+
+
+def test_samples_of_nothing_on_a_card_that_works_do_not_say_that_nobody_used_it(
+    read: Callable[..., CardReading],
+) -> None:
+    read(Use(WORKER, 1, 99), samples=Samples(((1, 0),)))
+    assert _use(read(Use(WORKER, 1, 99), samples=Samples(((2, 0), (3, 0))))) == UNKNOWN
 
 
 @pytest.mark.parametrize("error", ["NOT_SUPPORTED", "FUNCTION_NOT_FOUND", "NOT_FOUND", "NO_PERMISSION"])

@@ -196,8 +196,15 @@ def _point(pct: int) -> tuple[int, None, UtilSource]:
     return pct, None, UtilSource.POINT
 
 
-def test_samples_that_are_always_0_beside_a_busy_point_reading_are_not_believed(steps: Steps) -> None:
-    assert steps(*[(0, 77)] * 5) == [IDLE, IDLE, _point(77), _point(77), _point(77)]
+def test_card_that_works_is_never_read_as_idle_by_samples_that_are_always_0(steps: Steps) -> None:
+    assert steps(*[(0, 77)] * 5) == [_point(77)] * 5
+
+
+def test_nor_is_one_that_works_in_bursts(steps: Steps) -> None:
+    assert steps(*[(0, 77), (0, 0)] * 4) == [
+        *[_point(77), IDLE] * 2,  # so far it may have been a job that had just begun
+        *[_point(77), _point(0)] * 2,
+    ]
 
 
 @pytest.mark.parametrize(("point", "believed"), [(9, True), (10, False)])
@@ -207,20 +214,19 @@ def test_point_reading_that_is_not_clear_is_no_witness_against_samples(
     assert steps(*[(0, point)] * 3)[-1] == (IDLE if believed else _point(point))
 
 
-@pytest.mark.parametrize("between", [(0, 0), (0, 9), (1, 77), (0, None)], ids=["idle", "nearly", "works", "unread"])
-def test_three_contradictions_that_are_not_in_a_row_are_chance(
-    steps: Steps, between: tuple[Optional[int], Optional[int]]
-) -> None:
-    found = steps((0, 77), (0, 77), between, (0, 77), (0, 77))
-    assert [source for _, _, source in found] == [UtilSource.SAMPLES] * 5
+def test_samples_that_tell_of_work_between_two_contradictions_are_believed(steps: Steps) -> None:
+    found = steps((0, 77), (0, 77), (1, 77), (0, 77), (0, 77), (0, 0))
+    assert found[2] == (1, 1, UtilSource.SAMPLES)
+    assert found[-1] == IDLE
 
 
-def test_reading_without_new_samples_between_contradictions_changes_nothing(steps: Steps) -> None:
-    assert steps((0, 77), (None, 77), (0, 77), (0, 77)) == [IDLE, _point(77), IDLE, _point(77)]
+def test_reading_without_new_samples_or_without_a_point_reading_between_changes_nothing(steps: Steps) -> None:
+    found = steps((0, 77), (None, 77), (0, None), (0, 0), (0, 77), (0, 77), (0, 0))
+    assert found == [_point(77), _point(77), IDLE, IDLE, _point(77), _point(77), _point(0)]
 
 
 def test_samples_are_believed_again_once_one_of_them_is_above_0(steps: Steps) -> None:
-    found = steps(*[(0, 77)] * 3, (0, 0), (0, 5), (40, 77), (0, 0), (0, 77))
+    found = steps(*[(0, 77)] * 3, (0, 0), (0, 5), (40, 77), (0, 0), (0, 5))
     assert found[2:] == [_point(77), _point(0), _point(5), (40, 40, UtilSource.SAMPLES), IDLE, IDLE]
 
 
