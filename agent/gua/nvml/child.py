@@ -26,6 +26,8 @@ _GENTLE_S = 0.5
 _REAP_AT_END_S = 0.25
 # Of a child that has been in one call for so long, nobody expects that it comes to shutting NVML down.
 _HELD_S = 1.0
+# Between two looks at what it is doing.
+_SHORTEST_WAIT_S = 0.01
 # An answer found this long after the deadline tells that we stood still (SIGSTOP, a suspended host): the processes it
 # names may be others by now.
 _LATE_S = 1.0
@@ -120,7 +122,12 @@ class Child:
             began_s = self._clock.monotonic_s()
             if began_s >= until_s or self._stalled(stall_s) is not None:
                 return 0.0
-            wait_s = min(until_s - began_s, stall_s / 4)
+            # No longer than until it has stalled where it is: what is waited beyond that, its successors lack
+            wait_s = min(
+                until_s - began_s,
+                stall_s / 4,
+                max(stall_s - self._with_card_s(self._progress.read()), _SHORTEST_WAIT_S),
+            )
             arrived = self._channel.poll(wait_s)
             now_s = self._clock.monotonic_s()
             if now_s > until_s + _LATE_S:
@@ -135,10 +142,13 @@ class Child:
         What stops a service (a freezer, a suspended virtual machine) stops both, and no card is to blame.
         """
         position = self._progress.read()
+        return position if self._with_card_s(position) >= stall_s else None
+
+    def _with_card_s(self, position: Optional[Position]) -> float:
+        """How long it has been with the card that it is with; 0 when it is with none."""
         if position is None or not position.place:
-            return None
-        for_s = self._clock.monotonic_s() - position.place_since_s - self._stood_still_s
-        return position if for_s >= stall_s else None
+            return 0.0
+        return self._clock.monotonic_s() - position.place_since_s - self._stood_still_s
 
     def _receive(self) -> Optional[Snapshot]:
         """One message; None when it is not the answer: word that NVML is up, or what came too late last time."""

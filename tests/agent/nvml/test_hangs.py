@@ -184,6 +184,32 @@ def test_no_card_is_blamed_for_the_time_in_which_we_stood_still(
         child.kill()
 
 
+def test_a_card_is_blamed_as_soon_as_it_was_given_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is waited beyond that, the children that read the other cards lack."""
+    clock = FakeClock()
+    monkeypatch.setattr("time.monotonic", clock.monotonic_s)
+    child = Child((sys.executable, "-c", "import time; time.sleep(600)"), clock=clock, deadline_s=10.0)
+    progress = Progress(child._progress.fd)
+
+    def poll(timeout_s: float) -> bool:
+        if clock.elapsed_s == 0:  # it comes to the card a little after it was asked
+            clock.sleep_s(0.02)
+            progress.enter("GPU-a")
+            progress.call("nvmlX")
+            timeout_s -= 0.02
+        clock.sleep_s(timeout_s)
+        return False
+
+    try:
+        monkeypatch.setattr(child._channel, "poll", poll)
+        with pytest.raises(NoAnswer) as raised:
+            child.ask({}, until_s=clock.monotonic_s() + 10.0, stall_s=5.0)
+        assert raised.value.at is not None
+        assert clock.elapsed_s == pytest.approx(5.02, abs=0.02)
+    finally:
+        child.kill()
+
+
 def test_mig_instance_that_hangs_leaves_its_neighbours(nvml_scene: Path) -> None:
     def save(*rules: Delay) -> None:
         instances = (Instance("MIG-a", slot=0, gpu_instance=7), Instance("MIG-b", slot=1, gpu_instance=8, rules=rules))
