@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Optional
 
 from gua.units import to_iso
 
-# So many stay: a change of schema that is tried again must not cost the copy of the time before.
+# So many stay after a change, for who skips a release goes back by two.
 KEPT = 2
 # They hold names of people, which the database itself drops in time; who goes back does so within days.
 KEPT_MS = 30 * 86_400_000
@@ -61,9 +61,26 @@ def keep_copy(path: Path, schema: int, now_ms: int) -> Path:
         _sync_folder(path.parent)
     except (OSError, sqlite3.Error) as exc:
         raise CopyFailed(_told(path, schema, exc)) from exc
-    others = [one for one in find_copies(path) if one.path != copy]
-    _remove(others[: max(0, len(others) - (KEPT - 1))])
+    _remove(find_copies(path)[: -KEPT - 1])  # of programs that were killed in their change, again and again
     return copy
+
+
+@contextlib.contextmanager
+def copy_of_a_change(path: Optional[Path]) -> Iterator[list[Path]]:
+    """Around the transaction of a change: the copy that was made for it is put into the list.
+
+    Where the change fails the copy goes again, for nothing was changed: who tries again every few seconds would fill
+    the disk with copies, and lose those of the times before. Those that are too many go when it is done.
+    path: of the database; None where it is no file, and no copy is made.
+    """
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException:
+        _unlink(made)
+        raise
+    if path is not None and made:
+        _remove(find_copies(path)[:-KEPT])
 
 
 def find_copies(path: Path) -> list[Copy]:
@@ -167,9 +184,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove(copies: Iterable[Copy]) -> None:
-    for copy in copies:
+    _unlink(copy.path for copy in copies)
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
         with contextlib.suppress(OSError):
-            copy.path.unlink()
+            path.unlink()
 
 
 def _told(path: Path, schema: int, exc: BaseException) -> str:

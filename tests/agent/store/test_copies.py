@@ -151,6 +151,26 @@ def test_where_no_copy_can_be_made_nothing_is_changed(tmp_path: Path) -> None:
     assert content(path) == before
 
 
+def test_a_change_that_fails_leaves_no_copy_however_often_it_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_database(tmp_path)
+    before, older = content(path), [f"gua.db.schema-1-2026022{day}T000000Z" for day in (7, 8)]
+    for name in older:
+        path.with_name(name).touch()
+
+    def full(connection: sqlite3.Connection) -> None:
+        connection.execute("DROP TABLE gpu_sample")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("gua.store.migrations.STEPS", (full,))
+    for _ in range(3):
+        with pytest.raises(DatabaseUnusable, match="disk is full"), writing(path):
+            pass
+    assert beside(path) == older
+    assert content(path) == before
+
+
 def test_a_database_that_is_damaged_is_moved_aside_as_ever(tmp_path: Path) -> None:
     path = old_database(tmp_path)
     with path.open("r+b") as file:

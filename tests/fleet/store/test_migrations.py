@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gua.store.copies import keep_copy
 from gua_fleet.errors import StoreUnusable
 from gua_fleet.store import database, migrations
 from gua_fleet.store.care import store_info
@@ -300,10 +301,23 @@ def test_a_copy_is_not_kept_for_ever_for_it_holds_names(file: Path) -> None:
 
 
 @only_files
-def test_two_copies_of_one_second_are_two(file: Path) -> None:
-    for _ in range(2):
+def test_a_change_that_fails_leaves_no_copy_and_costs_none_of_before(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = [f"fleet.db.schema-1-2026022{day}T000000Z" for day in (7, 8)]
+    for name in before:
+        file.with_name(name).touch()
+    for _ in range(3):
         with knowing(add_nonsense), pytest.raises(StoreUnusable), open_store(Place(path=file), now_ms=NOW_MS):
             pass
+    assert copies(file) == before
+    assert capsys.readouterr().err == ""
+
+
+@only_files
+def test_two_copies_of_one_second_are_two(file: Path) -> None:
+    for _ in range(2):
+        keep_copy(file, 1, NOW_MS)
     assert copies(file) == ["fleet.db.schema-1-20260302T000000Z", "fleet.db.schema-1-20260302T000000Z-2"]
     for name in copies(file):
         with contextlib.closing(sqlite3.connect(file.with_name(name))) as copy:
