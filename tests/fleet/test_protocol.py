@@ -93,6 +93,11 @@ def test_what_a_host_says_of_itself_is_not_shown_unless_it_is_a_version() -> Non
     assert judge(["gua.report/2\x1b", "gua.report/1" * 99], "1.0").readable is False
 
 
+def test_a_host_that_names_very_many_documents_is_told_in_one_line() -> None:
+    verdict = judge([f"gua.report/{number}" for number in range(2, 9000)], "1.0")
+    assert verdict.summary == f"agent 1.0 writes gua.report/8999; {THIS} reads gua.report/1"
+
+
 def test_a_host_that_did_not_answer_is_not_known_and_one_with_another_doctor_is() -> None:
     host = Host("a", "a")
     for outcome in (Outcome.UNREACHABLE, Outcome.AGENT_MISSING, Outcome.BAD_OUTPUT, Outcome.MAINTENANCE):
