@@ -50,6 +50,7 @@ def keep_copy(path: Path, schema: int, now_ms: int) -> Path:
     try:
         with contextlib.suppress(FileNotFoundError):
             unfinished.unlink()  # of one that was interrupted
+        _refuse_without_room(path)
         try:
             _write(path, unfinished)
             copy = _free_name(path, schema, now_ms)
@@ -116,14 +117,21 @@ def _write(path: Path, target: Path) -> None:
     """One consistent view of the database, in a file that only those may read who may read the database."""
     handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        _take_rights(handle, path.stat())
         with contextlib.closing(_connect(path, "ro")) as source, contextlib.closing(_connect(target, "rw")) as copy:
             copy.execute("PRAGMA journal_mode = OFF")  # half a copy is thrown away, not mended
             copy.execute("PRAGMA synchronous = OFF")
             source.backup(copy)
+        _take_rights(handle, path.stat())  # now: a reader who locked it before would be waited for, for ever
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _refuse_without_room(path: Path) -> None:
+    """Before any of it is taken: who waits for room would fill the disk anew each time, and others need it, too."""
+    found = os.statvfs(path.parent)
+    if found.f_blocks > 0 and found.f_bavail * found.f_frsize < path.stat().st_size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gua.errors import DatabaseUnusable
-from gua.store.copies import keep_copy
+from gua.store.copies import _connect, keep_copy
 from gua.store.retention import DAY_MS, Retention
 from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import SetClock, report, stored, writing
@@ -73,6 +73,20 @@ def test_where_no_owner_may_be_changed_the_group_reads_the_copy_if_it_is_the_sam
     if os.geteuid() == 0:
         os.chown(path, -1, 65534)
         assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o600
+
+
+def test_nobody_else_opens_a_copy_before_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = old_database(tmp_path)
+    path.chmod(0o644)
+    seen = []
+
+    def connect(opened: Path, mode: str) -> sqlite3.Connection:
+        seen.append(path.with_name("gua.db.schema-1.unfinished").stat().st_mode & 0o777)
+        return _connect(opened, mode)
+
+    monkeypatch.setattr("gua.store.copies._connect", connect)
+    assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o644
+    assert seen == [0o600, 0o600]
 
 
 def test_a_new_database_and_one_up_to_date_are_not_copied(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_where_the_disk_is_full_nothing_is_changed(file: Path, tmp_path: Path) -
             pass
         assert str(said.value) == (
             f"{moved} stays as it is, at schema 1: no copy of it could be put into {disk} before the change "
-            f"(database or disk is full): make {size // 1_000_000 + 1} MB of room there, and try again"
+            f"(No space left on device): make {size // 1_000_000 + 1} MB of room there, and try again"
         )
         assert said.value.exit_status == 2
         assert copies(moved) == []
