@@ -86,18 +86,20 @@ def copy_of_a_change(path: Optional[Path]) -> Iterator[list[Path]]:
 
 def find_copies(path: Path) -> list[Copy]:
     """The copies beside the database at `path`, oldest first: ours by name and by owner, and whole."""
-    pattern = re.compile(rf"{re.escape(path.name)}\.schema-([0-9]{{1,9}})-(\d{{8}}T\d{{6}})Z(-\d+)?")
-    try:
-        owner, names = path.stat().st_uid, os.listdir(path.parent)
-    except OSError:  # nothing is there, or this user may not look
-        return []
-    matches = filter(None, map(pattern.fullmatch, names))
     found = [
         Copy(path.with_name(match[0]), int(match[1]), made_ms)
-        for match in matches
-        if (made_ms := _stamp_ms(match[2])) is not None and _is_file_of(owner, path.with_name(match[0]))
+        for match in _beside(path, r"schema-([0-9]{1,9})-(\d{8}T\d{6})Z(-\d+)?")
+        if (made_ms := _stamp_ms(match[2])) is not None
     ]
     return sorted(found, key=lambda copy: (copy.made_ms, copy.path.name))
+
+
+def drop_unfinished(path: Path) -> None:
+    """Remove what is left of copies that were interrupted, for they hold names, too.
+
+    Whoever calls it has the database's write lock: nobody is making one.
+    """
+    _unlink(path.with_name(match[0]) for match in _beside(path, rf"schema-[0-9]{{1,9}}\.{_UNFINISHED}"))
 
 
 def drop_before(copies: Iterable[Copy], cut_ms: int) -> list[Copy]:
@@ -172,6 +174,17 @@ def _stamp_ms(stamp: str) -> Optional[int]:
     except ValueError:
         return None
     return int(moment.timestamp()) * 1000
+
+
+def _beside(path: Path, ending: str) -> list[re.Match[str]]:
+    """The names of files beside the database that go on like that, and are of its owner."""
+    pattern = re.compile(rf"{re.escape(path.name)}\.{ending}")
+    try:
+        owner, names = path.stat().st_uid, os.listdir(path.parent)
+    except OSError:  # nothing is there, or this user may not look
+        return []
+    matches = filter(None, map(pattern.fullmatch, names))
+    return [match for match in matches if _is_file_of(owner, path.with_name(match[0]))]
 
 
 def _is_file_of(owner: int, path: Path) -> bool:

@@ -11,7 +11,7 @@ from peewee import SqliteDatabase
 
 from gua.errors import DatabaseUnusable
 from gua.store.connection import connection_of
-from gua.store.copies import CopyFailed, copy_of_a_change, keep_copy
+from gua.store.copies import CopyFailed, copy_of_a_change, drop_unfinished, keep_copy
 from gua.store.files import is_damage
 from gua.store.migration_2 import pack_samples
 from gua.store.models import MODELS, Migration
@@ -44,6 +44,7 @@ def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:
         if version == 0:
             _create(database)
             _record(database, SCHEMA_VERSION, now_ms)
+        drop_unfinished(Path(path))
     for number in range(max(version, 1), SCHEMA_VERSION):
         with copy_of_a_change(Path(path)) as copies, database.atomic("IMMEDIATE"):
             # another process may have been faster

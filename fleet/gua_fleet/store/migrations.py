@@ -9,7 +9,7 @@ from typing import Any
 
 from peewee import Model
 
-from gua.store.copies import CopyFailed, copy_of_a_change, keep_copy, way_back
+from gua.store.copies import CopyFailed, copy_of_a_change, drop_unfinished, keep_copy, way_back
 from gua_fleet.errors import StoreUnusable
 from gua_fleet.store.models import MODELS, Migration
 from gua_fleet.store.place import Place
@@ -40,6 +40,8 @@ def migrate(session: Session, place: Place, now_ms: int) -> None:
         if version == 0:
             _create(session)
             _record(session, SCHEMA_VERSION, now_ms)
+        if place.path is not None:
+            drop_unfinished(place.path)
     for number in range(max(version, 1), SCHEMA_VERSION):
         with copy_of_a_change(place.path) as copies, session.writing():
             _lock(session)

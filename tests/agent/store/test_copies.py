@@ -154,6 +154,23 @@ def test_killed_in_the_midst_of_the_copy_leaves_nothing_that_looks_whole(tmp_pat
     assert content(path.with_name(COPY)) == before
 
 
+def test_what_is_left_of_a_copy_goes_though_no_other_is_made(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [])  # who went back to the older program, or on by another way
+    names = [
+        f"gua.db.schema-{part}" for part in ("1.unfinished", "12.unfinished", "1.unfinished-journal", "x.unfinished")
+    ]
+    for name in names:
+        path.with_name(name).touch()
+    path.with_name("gua.db.schema-3.unfinished").symlink_to("elsewhere")
+    with writing(path):
+        pass
+    assert beside(path) == [
+        "gua.db.schema-1.unfinished-journal",
+        "gua.db.schema-3.unfinished",
+        "gua.db.schema-x.unfinished",
+    ]
+
+
 def test_where_no_copy_can_be_made_nothing_is_changed(tmp_path: Path) -> None:
     path = old_database(tmp_path)
     before = content(path)
