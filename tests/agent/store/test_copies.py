@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,27 @@ def test_an_older_agent_refuses_the_newer_database_names_the_copy_and_goes_on_fr
         with writing_nothing(path):
             pass
         assert content(path) == content(path.with_name(COPY))
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "store.md"
+
+
+def test_the_way_back_of_the_docs_loses_no_newer_database_when_it_is_taken_again(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^    (cd /var/lib/gua && .* gua\.db)$", DOCS.read_text("utf-8"), flags=re.MULTILINE)
+    words = line.replace("/var/lib/gua", str(tmp_path)).replace("20260302T081500Z", "20260302T000000Z")
+    files = {name: tmp_path / name for name in ("gua.db", "gua.db-wal", COPY)}
+    for newer, more in (("first", ["gua.db-wal"]), ("second", [])):
+        files[COPY].write_text("of before")
+        for name in ["gua.db", *more]:
+            files[name].write_text(newer)
+        assert subprocess.run(["sh", "-c", words], capture_output=True).returncode == 0
+        assert files["gua.db"].read_text() == "of before"
+        assert not files["gua.db-wal"].exists()  # SQLite would put it into the older one
+        assert (tmp_path / "newer" / "gua.db").read_text() == newer
+        files["gua.db"].write_text("newer again")
+        assert subprocess.run(["sh", "-c", words], capture_output=True).returncode != 0
+        assert files["gua.db"].read_text() == "newer again"
+        shutil.rmtree(tmp_path / "newer")
 
 
 @contextlib.contextmanager
