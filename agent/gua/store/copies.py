@@ -216,6 +216,8 @@ def _unlink(paths: Iterable[Path]) -> None:
 
 def _told(path: Path, schema: int, exc: BaseException) -> str:
     why = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
+    if isinstance(exc, OSError) and exc.filename:  # what stands in the way
+        why = f"{why}: {exc.filename}"
     cure = "let this user write there" if isinstance(exc, PermissionError) or "unable to open" in why else "see to it"
     if "disk is full" in why or (isinstance(exc, OSError) and exc.errno in _NO_ROOM):
         cure = f"make {path.stat().st_size // 1_000_000 + 1} MB of room there"

@@ -270,7 +270,7 @@ def test_what_stands_in_the_copys_way_is_said_and_stays(file: Path) -> None:
     way.mkdir()
     with knowing(add_colour), pytest.raises(StoreUnusable) as said, open_store(Place(path=file), now_ms=NOW_MS):
         pass
-    assert "no copy of it could be put into" in str(said.value)
+    assert f"put into {file.parent} before the change (Is a directory: {way}): see to it" in str(said.value)
     assert copies(file) == [way.name]
     assert_whole(Place(path=file), 1)
 
