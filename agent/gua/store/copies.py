@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -85,7 +85,7 @@ def copy_of_a_change(path: Optional[Path]) -> Iterator[list[Path]]:
 
 
 def find_copies(path: Path) -> list[Copy]:
-    """The copies beside the database at `path`, oldest first: ours by name and by owner, and whole."""
+    """The copies beside the database at `path`, oldest first: ours by name and by owner (see _beside), and whole."""
     found = [
         Copy(path.with_name(match[0]), int(match[1]), made_ms)
         for match in _beside(path, r"schema-([0-9]{1,9})-(\d{8}T\d{6})Z(-\d+)?")
@@ -177,22 +177,25 @@ def _stamp_ms(stamp: str) -> Optional[int]:
 
 
 def _beside(path: Path, ending: str) -> list[re.Match[str]]:
-    """The names of files beside the database that go on like that, and are of its owner."""
+    """The names of files beside the database that go on like that, and are of its owner or of this user.
+
+    Others' are not believed; where several write to one database, who changed it finds what could not be given away.
+    """
     pattern = re.compile(rf"{re.escape(path.name)}\.{ending}")
     try:
-        owner, names = path.stat().st_uid, os.listdir(path.parent)
+        owners, names = (path.stat().st_uid, os.geteuid()), os.listdir(path.parent)
     except OSError:  # nothing is there, or this user may not look
         return []
     matches = filter(None, map(pattern.fullmatch, names))
-    return [match for match in matches if _is_file_of(owner, path.with_name(match[0]))]
+    return [match for match in matches if _is_file_of(owners, path.with_name(match[0]))]
 
 
-def _is_file_of(owner: int, path: Path) -> bool:
+def _is_file_of(owners: Collection[int], path: Path) -> bool:
     try:
         status = path.lstat()
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and status.st_uid == owner
+    return stat.S_ISREG(status.st_mode) and status.st_uid in owners
 
 
 def _sync_folder(folder: Path) -> None:

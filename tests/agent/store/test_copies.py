@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gua.errors import DatabaseUnusable
-from gua.store.copies import _connect, keep_copy
+from gua.store.copies import _connect, find_copies, keep_copy
 from gua.store.retention import DAY_MS, Retention
 from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import SetClock, report, stored, writing
@@ -75,6 +75,20 @@ def test_where_no_owner_may_be_changed_the_group_reads_the_copy_if_it_is_the_sam
     if os.geteuid() == 0:
         os.chown(path, -1, 65534)
         assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_who_writes_to_anothers_database_finds_the_copy_that_could_not_be_given_to_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_database(tmp_path)
+    os.chown(path, 65534, -1)
+    monkeypatch.setattr("os.fchown", _refused)
+    copy = keep_copy(path, 1, MONDAY)
+    strange = path.with_name("gua.db.schema-1-20260301T000000Z")
+    strange.touch()
+    os.chown(strange, 65533, -1)
+    assert [one.path for one in find_copies(path)] == [copy]
 
 
 def test_nobody_else_opens_a_copy_before_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
