@@ -107,7 +107,8 @@ class HostResult:
 
     detail: one line naming cause and cure, fit for a table; None when outcome is OK and nothing is to be said.
     stage: how far it got, for TIMEOUT. answered_at_ms: this machine's clock (Unix, UTC) when the answer was whole.
-    stored: what the store has of a host that gave no report.
+    stored: what the store has of a host that gave no report. other_major: the name of the document that it answered
+    with (`gua.report/2`) where that is the one asked for but for its major number; None otherwise.
     """
 
     host: Host
@@ -118,6 +119,7 @@ class HostResult:
     elapsed_s: float = 0.0
     answered_at_ms: int | None = None
     stored: Stored | None = None
+    other_major: str | None = None
 
     @property
     def failed(self) -> bool:

@@ -66,7 +66,7 @@ def judge(documents: Iterable[str] | None, version: str | None) -> Verdict:
     others = [(name, major) for name, major in asked if major not in written.get(name, {major})]
     lacking = [f"{name}/{major}" for name, major in asked if name not in written]
     if others:
-        got = [f"{name}/{number}" for name, _ in others for number in sorted(written[name])]
+        got = [f"{name}/{max(written[name])}" for name, _ in others]  # a host may name any number of them
         ours = ", ".join(f"{name}/{major}" for name, major in others)
         return Verdict(False, f"{who} writes {', '.join(got)}; {_THIS} reads {ours}", _cure(others, written))
     if lacking:
@@ -89,7 +89,7 @@ def _majors(documents: Iterable[str]) -> dict[str, set[int]]:
 
 
 def wheel_documents(wheel: Path) -> list[str]:
-    """What the agent in a wheel writes. Raises OSError, zipfile.BadZipFile."""
+    """What the agent in a wheel writes. Raises OSError, zipfile.BadZipFile, UnicodeDecodeError."""
     with zipfile.ZipFile(wheel) as archive:
         names = [PurePosixPath(name) for name in archive.namelist() if name.endswith(_ENDING)]
     return [to_document(path.name) for path in names if str(path.parent) == SCHEMAS]

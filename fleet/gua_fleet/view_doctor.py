@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from gua_fleet.model import HostResult
-from gua_fleet.probes.probe import is_of_other_major
 from gua_fleet.protocol import Verdict, judge
 from gua_fleet.render import Cell
 from gua_fleet.view import Section, View
@@ -41,7 +40,7 @@ def verdict_of(result: HostResult) -> Verdict:
     if result.document is not None:
         agent = result.document.get("agent")
         return judge(agent["documents"], agent["version"]) if agent else judge(None, None)
-    if is_of_other_major(result):
+    if result.other_major is not None:
         return Verdict(False, result.detail or "")
     return Verdict(None, f"not known: {result.outcome_text}")
 

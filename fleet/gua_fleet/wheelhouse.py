@@ -24,6 +24,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
@@ -179,12 +180,25 @@ def _own(cache: Path) -> None:
     cache.chmod(0o700)
 
 
+# What zipfile raises for an archive that is torn, encrypted or packed in a way that it does not know.
+_TORN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
+
+
+def _refuse_torn(wheel: Path) -> None:
+    """Raise WheelhouseUnavailable for a file that is no wheel by its name, or not whole. Raises OSError."""
+    cause: Exception | None = None
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            whole = archive.testzip() is None and wheel.name.count("-") >= 4
+    except _TORN as exc:
+        whole, cause = False, exc
+    if not whole:
+        raise WheelhouseUnavailable(f"{wheel} is no wheel: name another with gua_wheel") from cause
+
+
 def _refuse_unreadable(wheel: Path) -> None:
     """Raise WheelhouseUnavailable for an agent that this gua-fleet could not read once it runs everywhere."""
-    try:
-        verdict = judge(wheel_documents(wheel), _version(wheel))
-    except (zipfile.BadZipFile, IndexError) as exc:
-        raise WheelhouseUnavailable(f"{wheel} is no wheel: name another with gua_wheel") from exc
+    verdict = judge(wheel_documents(wheel), _version(wheel))
     if not verdict.readable:
         raise WheelhouseUnavailable(f"{wheel.name}: {verdict.summary}: deploy it with the gua-fleet of its own version")
 
@@ -202,6 +216,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with (options.cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two deployments at once must not fill the same house
             wheel = options.wheel or make_agent_wheel(find_checkout(), options.cache / "wheels")
+            if options.wheel:
+                _refuse_torn(wheel)
             if options.wheel and options.fleet is None:
                 _refuse_unreadable(wheel)
             houses = {line: make_wheelhouse(line, wheel, options.cache, options.fleet) for line in options.python}

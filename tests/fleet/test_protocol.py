@@ -93,15 +93,30 @@ def test_what_a_host_says_of_itself_is_not_shown_unless_it_is_a_version() -> Non
     assert judge(["gua.report/2\x1b", "gua.report/1" * 99], "1.0").readable is False
 
 
+def test_a_host_that_names_very_many_documents_is_told_in_one_line() -> None:
+    verdict = judge([f"gua.report/{number}" for number in range(2, 9000)], "1.0")
+    assert verdict.summary == f"agent 1.0 writes gua.report/8999; {THIS} reads gua.report/1"
+
+
 def test_a_host_that_did_not_answer_is_not_known_and_one_with_another_doctor_is() -> None:
     host = Host("a", "a")
     for outcome in (Outcome.UNREACHABLE, Outcome.AGENT_MISSING, Outcome.BAD_OUTPUT, Outcome.MAINTENANCE):
         assert verdict_of(HostResult(host, outcome, "no connection")).readable is None
     document = json.dumps({"schema": "gua.doctor/2"})
     reading = DOCTOR_PROBE.interpret(host, Answer(0, wrap_document(document, NONCE).encode(), b""), NONCE)
-    verdict = verdict_of(HostResult(host, reading.outcome, reading.detail))
+    verdict = verdict_of(HostResult(host, reading.outcome, reading.detail, other_major=reading.other_major))
     assert verdict.readable is False
     assert verdict.summary.startswith("answers with gua.doctor/2, this gua-fleet reads gua.doctor/1")
+
+
+def test_what_an_agent_says_in_our_words_is_not_taken_for_what_we_found() -> None:
+    told = "answers with gua.doctor/2, this gua-fleet reads gua.doctor/1"
+    fake = HostResult(Host("a", "a"), Outcome.BAD_OUTPUT, told)  # as where a login banner says so
+    assert verdict_of(fake).readable is None
+    for name in ("gua.doctor/", "gua.doctor/two", "gua.doctor/2\x1b[2J", "gua.doctor/\u0662"):
+        document = json.dumps({"schema": name})
+        answer = Answer(0, wrap_document(document, NONCE).encode(), b"")
+        assert DOCTOR_PROBE.interpret(Host("a", "a"), answer, NONCE).other_major is None
 
 
 def test_a_wheel_tells_what_its_agent_writes(tmp_path: Path) -> None:

@@ -169,10 +169,31 @@ def test_a_pinned_wheel_whose_agent_this_controller_cannot_read_is_refused(
     assert newer_said.startswith("wheelhouse: gua_fleet-2.0-py3-none-any.whl: agent 2.0 writes gua.report/2; this gua")
     assert newer_said.endswith("reads gua.report/1: deploy it with the gua-fleet of its own version")
     assert "agent 0.1 writes no gua.doctor/1, " in none_said
-    (tmp_path / "gua_fleet-3.0-py3-none-any.whl").write_text("torn")
-    torn = tmp_path / "gua_fleet-3.0-py3-none-any.whl"
-    assert main(["--python", "3.11", "--cache", str(tmp_path / "cache"), "--wheel", str(torn)]) == 1
-    assert capsys.readouterr().err == f"wheelhouse: {torn} is no wheel: name another with gua_wheel\n"
+
+
+def _torn(whole: bytes) -> Iterator[bytes]:
+    """The same archive broken in every way that its library tells in another way."""
+    entry, start = whole.index(b"PK\x01\x02"), whole.index(b"gua/schemas")
+    yield b"torn"
+    yield whole[: len(whole) // 2]
+    yield whole[:start] + b"x" + whole[start + 1 :]  # a name that differs from its entry's
+    for at, value in ((6, 99), (8, 1), (10, 99)):  # made by a later zip, encrypted, packed in an unknown way
+        yield whole[: entry + at] + bytes([value]) + whole[entry + at + 1 :]
+    named = whole.index(b"gua/", entry)
+    yield whole[: entry + 9] + b"\x08" + whole[entry + 10 : named] + b"\xff" + whole[named + 1 :]  # no UTF-8
+
+
+@pytest.mark.parametrize("more", [[], ["--fleet", "x86_64"]])
+def test_a_pinned_wheel_that_is_torn_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    wheel = make_wheel(
+        tmp_path / "gua_fleet-3.0-py3-none-any.whl", {f"gua/schemas/{one}.schema.json": "{}" for one in READS}
+    )
+    for torn in _torn(wheel.read_bytes()):
+        wheel.write_bytes(torn)
+        assert main(["--python", "3.11", "--cache", str(tmp_path / "cache"), "--wheel", str(wheel), *more]) == 1
+        assert capsys.readouterr().err == f"wheelhouse: {wheel} is no wheel: name another with gua_wheel\n"
 
 
 def test_the_requirements_name_the_agents_own_wheel_with_its_hash(

@@ -83,7 +83,7 @@ def test_a_history_that_the_newer_agent_has_changed_is_told_with_its_copy_and_th
     )
     # as docs/store.md tells it
     atlas.run("systemctl", "stop", "gua-agent")
-    aside = "cd /var/lib/gua && mkdir -m 700 newer && mv gua.db gua.db-* newer/ ; cp -p"
+    aside = "cd /var/lib/gua && mkdir -m 700 newer && mv $(ls gua.db gua.db-wal gua.db-shm 2>/dev/null) newer/ && cp -p"
     atlas.run("sh", "-c", f"{aside} {copy} gua.db")
     again = site.play("deploy.yml")
     assert (again.status, again.result("atlas")) == (0, "deployed"), again.output

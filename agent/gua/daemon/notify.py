@@ -21,7 +21,7 @@ class Notifier:
 
     def __init__(self, address: Optional[str], watchdog_s: Optional[float] = None) -> None:
         self._address = address
-        self.watchdog_s = watchdog_s
+        self.watchdog_s = self._set_s = watchdog_s
 
     @property
     def is_heard(self) -> bool:
@@ -37,10 +37,10 @@ class Notifier:
         self._send("READY=1")
 
     def expect(self, longest_s: float) -> None:
-        """Ask the watchdog for patience with a tick that takes so long, where it has less."""
-        if self.watchdog_s is not None and self.watchdog_s < longest_s:
-            self.watchdog_s = longest_s
-            self._send(f"WATCHDOG_USEC={round(longest_s * 1_000_000)}")
+        """From now on it may take so long: ask the watchdog for patience where it was set to less, and for no more."""
+        if self._set_s is not None and self.watchdog_s != max(self._set_s, longest_s):
+            self.watchdog_s = max(self._set_s, longest_s)
+            self._send(f"WATCHDOG_USEC={round(self.watchdog_s * 1_000_000)}")
 
     def reloading(self, monotonic_s: float) -> None:
         """The settings are being read again; `ready` says that this is over."""

@@ -32,6 +32,9 @@ from gua.store.files import move_aside
 
 logger = logging.getLogger(__name__)
 
+# What the unit gives it to start: opening may mean to look at all of a long history, to copy it and to rewrite it.
+_OPENING_S = 900.0
+
 
 def serve(orders: Orders, settings: Settings, clock: Clock, ready: Callable[[], object] = lambda: None) -> None:
     """Sample into the database until SIGTERM or SIGINT. ready: called when the first tick is about to be taken.
@@ -108,6 +111,7 @@ class _Life:
         """Sample until told to stop (None), or until the database is damaged or replaced. Raises GuaError, as above."""
         orders, settings, clock = self._orders, self._settings, self._clock
         with contextlib.ExitStack() as stack:
+            self._notify.expect(_OPENING_S)
             recording = open_recording(
                 orders.database,
                 clock,

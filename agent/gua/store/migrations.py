@@ -11,7 +11,7 @@ from peewee import SqliteDatabase
 
 from gua.errors import DatabaseUnusable
 from gua.store.connection import connection_of
-from gua.store.copies import CopyFailed, keep_copy
+from gua.store.copies import CopyFailed, copy_of_a_change, drop_unfinished, keep_copy
 from gua.store.files import is_damage
 from gua.store.migration_2 import pack_samples
 from gua.store.models import MODELS, Migration
@@ -44,24 +44,26 @@ def migrate(database: SqliteDatabase, path: str, now_ms: int) -> None:
         if version == 0:
             _create(database)
             _record(database, SCHEMA_VERSION, now_ms)
+        drop_unfinished(Path(path))
     for number in range(max(version, 1), SCHEMA_VERSION):
-        with database.atomic("IMMEDIATE"):
+        with copy_of_a_change(Path(path)) as copies, database.atomic("IMMEDIATE"):
             # another process may have been faster
             if check_version(connection_of(database), path) == number:
                 if number == version:
-                    _keep_copy(path, number, now_ms)
+                    copies.append(_keep_copy(path, number, now_ms))
                 STEPS[number - 1](connection_of(database))
                 _record(database, number + 1, now_ms)
+        for copy in copies:
+            logger.info("%s: schema %d becomes %d; %s is the copy of before", path, version, SCHEMA_VERSION, copy)
 
 
-def _keep_copy(path: str, version: int, now_ms: int) -> None:
+def _keep_copy(path: str, version: int, now_ms: int) -> Path:
     try:
-        copy = keep_copy(Path(path), version, now_ms)
+        return keep_copy(Path(path), version, now_ms)
     except CopyFailed as exc:
         if isinstance(exc.__cause__, sqlite3.DatabaseError) and is_damage(exc.__cause__):
             raise exc.__cause__ from None  # who opened it moves it aside
         raise DatabaseUnusable(str(exc)) from exc
-    logger.info("%s: schema %d becomes %d; %s is the copy of before", path, version, SCHEMA_VERSION, copy)
 
 
 def _create(database: SqliteDatabase) -> None:

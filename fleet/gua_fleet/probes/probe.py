@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from gua.errors import FrameError
 from gua.frames import NO_FRAME, unwrap_document
-from gua_fleet.model import Document, Host, HostResult, Outcome
+from gua_fleet.model import Document, Host, Outcome
 from gua_fleet.probes.answer import Answer
 from gua_fleet.probes.remote_command import DEFAULT_AGENT
 from gua_fleet.probes.shape import Misshapen, check_shape
@@ -27,18 +26,17 @@ _SIGNALLED = -1  # SSH gives no exit status for a command that a signal ended; `
 
 # Of a line that is quoted, more than is ever shown.
 _LINE_BYTES = 4096
-# How `_schema_mismatch` begins where only the number is another.
-_OTHER_MAJOR = re.compile(r"answers with (gua\.[a-z-]+)/\d+, this gua-fleet reads \1/")
 _CURE = "; ask again, or run the agent there by hand to see what it prints"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer means. document is set exactly when the outcome is OK."""
+    """What an answer means. document is set exactly when the outcome is OK; other_major: see HostResult."""
 
     outcome: Outcome
     detail: str | None = None
     document: Document | None = None
+    other_major: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,16 @@ class Probe:
             return Reading(_ERROR_OUTCOMES.get(str(document.get("code")), Outcome.AGENT_ERROR), message)
         if schema == self.schema:
             return self._expected(document)
-        return Reading(Outcome.BAD_OUTPUT, _schema_mismatch(str(schema), self.schema, document))
+        return self._mismatch(one_line(str(schema)), document)
+
+    def _mismatch(self, got: str, document: Any) -> Reading:
+        about = document.get("host") if isinstance(document, dict) else None
+        version = about.get("agent_version") if isinstance(about, dict) else None
+        runs = f" (its agent is version {one_line(str(version))})" if version else ""
+        if _is_of_other_major(got, self.schema):
+            detail = f"answers with {got}, this gua-fleet reads {self.schema}{runs}: bring both to one version"
+            return Reading(Outcome.BAD_OUTPUT, detail, other_major=got)
+        return Reading(Outcome.BAD_OUTPUT, f"answers with {got} instead of {self.schema}{runs}")
 
     def _expected(self, document: Document) -> Reading:
         """A document of the right name: believed when its shape and what it says are possible."""
@@ -113,23 +120,14 @@ class Probe:
         return Reading(Outcome.BAD_OUTPUT, f"{why}, exit status {answer.exit_status}{quoted}")
 
 
-def is_of_other_major(result: HostResult) -> bool:
-    """Whether the agent answered as it should, with a document of another major number than we read."""
-    return result.outcome is Outcome.BAD_OUTPUT and bool(_OTHER_MAJOR.match(result.detail or ""))
+def _is_of_other_major(got: str, wanted: str) -> bool:
+    name, _, major = got.rpartition("/")
+    return name == wanted.rpartition("/")[0] and major.isascii() and major.isdigit()
 
 
 def _no_number(word: str) -> None:
     """Python reads NaN and Infinity, which are no JSON and would make ours unreadable."""
     raise ValueError(word)
-
-
-def _schema_mismatch(got: str, wanted: str, document: Any) -> str:
-    about = document.get("host") if isinstance(document, dict) else None
-    version = about.get("agent_version") if isinstance(about, dict) else None
-    runs = f" (its agent is version {one_line(str(version))})" if version else ""
-    if got.rpartition("/")[0] == wanted.rpartition("/")[0]:
-        return f"answers with {one_line(got)}, this gua-fleet reads {wanted}{runs}: bring both to one version"
-    return f"answers with {one_line(got)} instead of {wanted}{runs}"
 
 
 def _missing(host: Host, said: str) -> str:

@@ -85,7 +85,10 @@ class Talk:
         reading = probe.interpret(host, self._answer(attempt, argv, password, line), nonce)
         stage = attempt.stage if reading.outcome is Outcome.TIMEOUT else None
         elapsed_s, answered_at_ms = attempt.elapsed_s(), round(time.time() * 1000)
-        return HostResult(host, reading.outcome, reading.detail, reading.document, stage, elapsed_s, answered_at_ms)
+        return HostResult(
+            host, reading.outcome, reading.detail, reading.document, stage, elapsed_s, answered_at_ms,
+            other_major=reading.other_major,
+        )  # fmt: skip
 
     def _answer(self, attempt: Attempt, argv: Sequence[str], password: Secret | None, line: Line | None) -> Answer:
         stdin = b"" if password is None else f"{password.reveal}\n".encode()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from peewee import Model
 
-from gua.store.copies import CopyFailed, keep_copy, way_back
+from gua.store.copies import CopyFailed, copy_of_a_change, drop_unfinished, keep_copy, way_back
 from gua_fleet.errors import StoreUnusable
 from gua_fleet.store.models import MODELS, Migration
 from gua_fleet.store.place import Place
@@ -39,29 +40,34 @@ def migrate(session: Session, place: Place, now_ms: int) -> None:
         if version == 0:
             _create(session)
             _record(session, SCHEMA_VERSION, now_ms)
+        if place.path is not None:
+            drop_unfinished(place.path)
     for number in range(max(version, 1), SCHEMA_VERSION):
-        with session.writing():
+        with copy_of_a_change(place.path) as copies, session.writing():
             _lock(session)
-            if check_version(session, place) == number:  # another process may have been faster
-                if number == version:
-                    _tell(f"{place}: schema {number} becomes {SCHEMA_VERSION}; {_copy(place, number, now_ms)}")
+            changes = check_version(session, place) == number  # another process may have been faster
+            if changes:
+                if number == version and place.path is not None:
+                    copies.append(_keep_copy(place.path, number, now_ms))
                 STEPS[number - 1](session)
                 _record(session, number + 1, now_ms)
+        if changes and number == version:
+            _tell(place, number, copies)
 
 
-def _copy(place: Place, version: int, now_ms: int) -> str:
-    """Keep a copy, and say where; of a server's database the backups are its administrator's."""
-    if place.path is None:
-        return "no copy is made of a PostgreSQL database: its backups are its administrator's"
+def _keep_copy(path: Path, version: int, now_ms: int) -> Path:
     try:
-        return f"the copy of before is {keep_copy(place.path, version, now_ms)}"
+        return keep_copy(path, version, now_ms)
     except CopyFailed as exc:
         raise StoreUnusable(str(exc)) from exc
 
 
-def _tell(line: str) -> None:
+def _tell(place: Place, version: int, copies: Sequence[Path]) -> None:
     """On standard error: it happens once in a store's life, under whichever command comes first."""
-    sys.stderr.write(f"store: {line}\n")
+    said = "no copy is made of a PostgreSQL database: its backups are its administrator's"
+    for copy in copies:
+        said = f"the copy of before is {copy}"
+    sys.stderr.write(f"store: {place}: schema {version} becomes {SCHEMA_VERSION}; {said}\n")
 
 
 def check_version(session: Session, where: Place) -> int:

@@ -110,6 +110,16 @@ def test_a_host_without_gpu_waits_quietly(tmp_path: Path, nvml_scene: Path) -> N
     assert tick_statuses(tmp_path / "gua.db") == []
 
 
+def test_opening_a_long_history_may_take_longer_than_its_watchdog_waits_for_a_tick(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        told = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "60000000"}
+        with running_daemon(tmp_path, "--fake", **told):
+            messages = [manager.recv(4096).decode() for _ in range(3)]
+    assert messages == ["WATCHDOG_USEC=900000000", "WATCHDOG_USEC=60000000", "READY=1"]
+
+
 def test_systemd_hears_that_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))

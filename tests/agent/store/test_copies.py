@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from gua.errors import DatabaseUnusable
-from gua.store.copies import keep_copy
+from gua.store.copies import _connect, find_copies, keep_copy
 from gua.store.retention import DAY_MS, Retention
 from gua.store.version import SCHEMA_VERSION
 from tests.agent.store.opened import SetClock, report, stored, writing
@@ -75,6 +77,34 @@ def test_where_no_owner_may_be_changed_the_group_reads_the_copy_if_it_is_the_sam
         assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_who_writes_to_anothers_database_finds_the_copy_that_could_not_be_given_to_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_database(tmp_path)
+    os.chown(path, 65534, -1)
+    monkeypatch.setattr("os.fchown", _refused)
+    copy = keep_copy(path, 1, MONDAY)
+    strange = path.with_name("gua.db.schema-1-20260301T000000Z")
+    strange.touch()
+    os.chown(strange, 65533, -1)
+    assert [one.path for one in find_copies(path)] == [copy]
+
+
+def test_nobody_else_opens_a_copy_before_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = old_database(tmp_path)
+    path.chmod(0o644)
+    seen = []
+
+    def connect(opened: Path, mode: str) -> sqlite3.Connection:
+        seen.append(path.with_name("gua.db.schema-1.unfinished").stat().st_mode & 0o777)
+        return _connect(opened, mode)
+
+    monkeypatch.setattr("gua.store.copies._connect", connect)
+    assert keep_copy(path, 1, MONDAY).stat().st_mode & 0o777 == 0o644
+    assert seen == [0o600, 0o600]
+
+
 def test_a_new_database_and_one_up_to_date_are_not_copied(tmp_path: Path) -> None:
     path = stored(tmp_path / "gua.db", [])
     with writing(path):
@@ -100,6 +130,27 @@ def test_an_older_agent_refuses_the_newer_database_names_the_copy_and_goes_on_fr
         with writing_nothing(path):
             pass
         assert content(path) == content(path.with_name(COPY))
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "store.md"
+
+
+def test_the_way_back_of_the_docs_loses_no_newer_database_when_it_is_taken_again(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^    (cd /var/lib/gua && .* gua\.db)$", DOCS.read_text("utf-8"), flags=re.MULTILINE)
+    words = line.replace("/var/lib/gua", str(tmp_path)).replace("20260302T081500Z", "20260302T000000Z")
+    files = {name: tmp_path / name for name in ("gua.db", "gua.db-wal", COPY)}
+    for newer, more in (("first", ["gua.db-wal"]), ("second", [])):
+        files[COPY].write_text("of before")
+        for name in ["gua.db", *more]:
+            files[name].write_text(newer)
+        assert subprocess.run(["sh", "-c", words], capture_output=True).returncode == 0
+        assert files["gua.db"].read_text() == "of before"
+        assert not files["gua.db-wal"].exists()  # SQLite would put it into the older one
+        assert (tmp_path / "newer" / "gua.db").read_text() == newer
+        files["gua.db"].write_text("newer again")
+        assert subprocess.run(["sh", "-c", words], capture_output=True).returncode != 0
+        assert files["gua.db"].read_text() == "newer again"
+        shutil.rmtree(tmp_path / "newer")
 
 
 @contextlib.contextmanager
@@ -140,6 +191,23 @@ def test_killed_in_the_midst_of_the_copy_leaves_nothing_that_looks_whole(tmp_pat
     assert content(path.with_name(COPY)) == before
 
 
+def test_what_is_left_of_a_copy_goes_though_no_other_is_made(tmp_path: Path) -> None:
+    path = stored(tmp_path / "gua.db", [])  # who went back to the older program, or on by another way
+    names = [
+        f"gua.db.schema-{part}" for part in ("1.unfinished", "12.unfinished", "1.unfinished-journal", "x.unfinished")
+    ]
+    for name in names:
+        path.with_name(name).touch()
+    path.with_name("gua.db.schema-3.unfinished").symlink_to("elsewhere")
+    with writing(path):
+        pass
+    assert beside(path) == [
+        "gua.db.schema-1.unfinished-journal",
+        "gua.db.schema-3.unfinished",
+        "gua.db.schema-x.unfinished",
+    ]
+
+
 def test_where_no_copy_can_be_made_nothing_is_changed(tmp_path: Path) -> None:
     path = old_database(tmp_path)
     before = content(path)
@@ -148,6 +216,26 @@ def test_where_no_copy_can_be_made_nothing_is_changed(tmp_path: Path) -> None:
         pass
     assert str(said.value).startswith(f"{path} stays as it is, at schema 1: no copy of it could be put into {tmp_path}")
     assert "\n" not in str(said.value)
+    assert content(path) == before
+
+
+def test_a_change_that_fails_leaves_no_copy_however_often_it_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_database(tmp_path)
+    before, older = content(path), [f"gua.db.schema-1-2026022{day}T000000Z" for day in (7, 8)]
+    for name in older:
+        path.with_name(name).touch()
+
+    def full(connection: sqlite3.Connection) -> None:
+        connection.execute("DROP TABLE gpu_sample")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("gua.store.migrations.STEPS", (full,))
+    for _ in range(3):
+        with pytest.raises(DatabaseUnusable, match="disk is full"), writing(path):
+            pass
+    assert beside(path) == older
     assert content(path) == before
 
 

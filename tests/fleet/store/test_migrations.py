@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gua.store.copies import keep_copy
 from gua_fleet.errors import StoreUnusable
 from gua_fleet.store import database, migrations
 from gua_fleet.store.care import store_info
@@ -173,6 +174,7 @@ def test_the_copy_is_the_store_of_before_and_an_older_program_goes_on_from_it(fi
 
 @only_files
 def test_new_stores_and_those_up_to_date_need_no_copy(file: Path) -> None:
+    file.with_name("fleet.db.schema-1.unfinished").touch()  # of one that was interrupted
     for name in (file.name, "new.db"):
         with open_store(Place(path=file.with_name(name)), now_ms=NOW_MS):
             pass
@@ -253,7 +255,7 @@ def test_where_the_disk_is_full_nothing_is_changed(file: Path, tmp_path: Path) -
             pass
         assert str(said.value) == (
             f"{moved} stays as it is, at schema 1: no copy of it could be put into {disk} before the change "
-            f"(database or disk is full): make {size // 1_000_000 + 1} MB of room there, and try again"
+            f"(No space left on device): make {size // 1_000_000 + 1} MB of room there, and try again"
         )
         assert said.value.exit_status == 2
         assert copies(moved) == []
@@ -268,7 +270,7 @@ def test_what_stands_in_the_copys_way_is_said_and_stays(file: Path) -> None:
     way.mkdir()
     with knowing(add_colour), pytest.raises(StoreUnusable) as said, open_store(Place(path=file), now_ms=NOW_MS):
         pass
-    assert "no copy of it could be put into" in str(said.value)
+    assert f"put into {file.parent} before the change (Is a directory: {way}): see to it" in str(said.value)
     assert copies(file) == [way.name]
     assert_whole(Place(path=file), 1)
 
@@ -300,10 +302,23 @@ def test_a_copy_is_not_kept_for_ever_for_it_holds_names(file: Path) -> None:
 
 
 @only_files
-def test_two_copies_of_one_second_are_two(file: Path) -> None:
-    for _ in range(2):
+def test_a_change_that_fails_leaves_no_copy_and_costs_none_of_before(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = [f"fleet.db.schema-1-2026022{day}T000000Z" for day in (7, 8)]
+    for name in before:
+        file.with_name(name).touch()
+    for _ in range(3):
         with knowing(add_nonsense), pytest.raises(StoreUnusable), open_store(Place(path=file), now_ms=NOW_MS):
             pass
+    assert copies(file) == before
+    assert capsys.readouterr().err == ""
+
+
+@only_files
+def test_two_copies_of_one_second_are_two(file: Path) -> None:
+    for _ in range(2):
+        keep_copy(file, 1, NOW_MS)
     assert copies(file) == ["fleet.db.schema-1-20260302T000000Z", "fleet.db.schema-1-20260302T000000Z-2"]
     for name in copies(file):
         with contextlib.closing(sqlite3.connect(file.with_name(name))) as copy:
