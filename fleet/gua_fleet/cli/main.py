@@ -11,7 +11,10 @@ from gua_fleet.cli.settle import settle_options
 # name -> (module, one line of help). Order is the order of `gua-fleet --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "hosts": ("gua_fleet.cli.hosts", "what was understood of the inventory, and which hosts are skipped"),
-    "doctor": ("gua_fleet.cli.doctor", "run `gua doctor` on every host"),
+    "doctor": (
+        "gua_fleet.cli.doctor",
+        "run `gua doctor` on every host, and say which agents this `gua-fleet` cannot read",
+    ),
     "status": ("gua_fleet.cli.status", "does every host sample, and how much of the last day was seen"),
     "sync-once": ("gua_fleet.cli.sync_once", "sample every host now and show the fleet as it is"),
     "free": ("gua_fleet.cli.free", "which cards are free now"),
@@ -23,7 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "forget": ("gua_fleet.cli.forget", "remove a host from the store"),
     "forget-user": ("gua_fleet.cli.forget_user", "take a person's name out of the store, and keep it out"),
     "store": ("gua_fleet.cli.store_care", "info, check or vacuum the store of the fleet's history"),
-    "preflight": ("gua_fleet.cli.deploy", "whether the agent can be put on each host; changes nothing"),
+    "preflight": (
+        "gua_fleet.cli.deploy",
+        "whether the agent can be put on each host, and whether the one there can be read; changes nothing",
+    ),
     "deploy": ("gua_fleet.cli.deploy", "put the agent on the hosts, a canary first; what fails is taken back"),
     "upgrade": (
         "gua_fleet.cli.deploy",
